@@ -1,13 +1,14 @@
-//! The connections of clients: an upgraded one is kept open by the server until somebody hangs up,
-//! any other one as long as its client reads what it asked for.
+//! The connections of clients: an upgraded one is kept open by the server until somebody hangs up, any other one as long as
+//! its client reads what it asked for.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
-use actix_web::rt::net::TcpStream;
 use weir_shared::hang_up::{HangUp, Line};
+
+use crate::pace::{Paced, Upgraded};
 
 /// Where the server listens that a connection has come to.
 struct Server(SocketAddr);
@@ -15,16 +16,11 @@ struct Server(SocketAddr);
 /// After this time a client that reads nothing of its answer is cut off.
 const UNREAD: Duration = Duration::from_secs(60);
 
-/// Notes a new connection, for [`hang_up`].
-pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
-    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
-        Line::expect_readers(connection, UNREAD);
-        known.insert(Line::of(connection));
-    }
-}
-
-/// Notes where a new connection has come to, for [`server`].
-pub fn remember_server(address: SocketAddr, known: &mut Extensions) {
+/// Notes a new connection, for [`hang_up`], and where it has come to, for [`server`].
+pub fn remember(connection: &Paced, address: SocketAddr, known: &mut Extensions) {
+    Line::expect_readers(connection.line(), UNREAD);
+    known.insert(Line::of(connection.line()));
+    known.insert(connection.upgraded());
     known.insert(Server(address));
 }
 
@@ -35,5 +31,8 @@ pub fn server(request: &HttpRequest) -> Option<SocketAddr> {
 
 /// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.
 pub fn hang_up(request: &HttpRequest) -> Option<HangUp> {
+    if let Some(upgraded) = request.conn_data::<Upgraded>() {
+        upgraded.say();
+    }
     request.conn_data::<Line>()?.hang_up(request.peer_addr())
 }

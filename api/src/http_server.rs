@@ -17,8 +17,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_http::HttpService;
 use actix_http::error::DispatchError;
+use actix_http::{HttpService, Protocol};
 use actix_service::{IntoServiceFactory as _, map_config};
 use actix_web::dev::{AppConfig, Service as _, ServiceFactory};
 use actix_web::middleware::from_fn;
@@ -39,6 +39,7 @@ use crate::answers;
 use crate::app::AppData;
 use crate::connections;
 use crate::cors;
+use crate::pace::Paced;
 use crate::routes;
 
 /// How long an idle connection is kept for its next request.
@@ -51,6 +52,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const MOST_CONNECTIONS: usize = 50_000;
 /// Blocking calls at once, of all threads together.
 const BLOCKING_CALLS: usize = 512;
+/// Turns of connections between two looks at what has come from others. A turn takes up to some ten milliseconds, where a
+/// client sends requests without end; by itself the runtime looks after 61 of them.
+const TURNS_BETWEEN_LOOKS: u32 = 8;
 /// Until it is tried again when this machine has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// How long a connection is left open at a stop for a call that its client is just sending.
@@ -213,14 +217,18 @@ impl Answering {
     /// that is closed.
     fn run(mut self) -> anyhow::Result<()> {
         let mut builder = Builder::new_current_thread();
-        let builder = builder.enable_all().max_blocking_threads(self.blocking_calls);
+        let builder =
+            builder.enable_all().max_blocking_threads(self.blocking_calls).event_interval(TURNS_BETWEEN_LOOKS);
         builder.build_local(LocalOptions::default())?.block_on(async {
             let service = service(self.app.clone(), self.address, self.close_idle.clone()).new_service(()).await;
             let service = service.map_err(|()| anyhow!("the routes cannot be served"))?;
             while let Some(Accepted { stream, counted }) = self.accepted.recv().await {
                 poll_fn(|cx| service.poll_ready(cx)).await.map_err(|error| anyhow!("the routes: {error}"))?;
                 let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
-                let work = service.call(stream);
+                // CDP messages are small, and their client waits for each answer: do not collect them.
+                let _ = stream.set_nodelay(true);
+                let peer = stream.peer_addr().ok();
+                let work = service.call((Paced::new(stream), Protocol::Http1, peer));
                 tokio::task::spawn_local(async move {
                     if let Err(error) = work.await {
                         tracing::debug!(%error, "a connection has broken off");
@@ -237,12 +245,15 @@ impl Answering {
     }
 }
 
+/// A connection, what is spoken on it, and whose it is.
+type Connection = (Paced, Protocol, Option<SocketAddr>);
+
 /// What answers one connection.
 fn service(
     app: AppData,
     address: SocketAddr,
     close_idle: CancellationToken,
-) -> impl ServiceFactory<tokio::net::TcpStream, Config = (), Response = (), Error = DispatchError, InitError = ()> {
+) -> impl ServiceFactory<Connection, Config = (), Response = (), Error = DispatchError, InitError = ()> {
     let routes = actix_web::App::new()
         .app_data(app)
         .wrap(from_fn(answers::hold))
@@ -253,14 +264,10 @@ fn service(
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_TIMEOUT)
         .client_disconnect_timeout(CLOSE_TIMEOUT)
-        // CDP messages are small, and their client waits for each answer: do not collect them.
-        .tcp_nodelay(true)
         .local_addr(address)
         .graceful_shutdown_signal(move || close_idle.clone().cancelled_owned())
-        .on_connect_ext(move |connection: &tokio::net::TcpStream, known| {
-            connections::remember(connection, known);
-            connections::remember_server(address, known);
+        .on_connect_ext(move |connection: &Paced, known| {
+            connections::remember(connection, address, known);
         })
         .finish(map_config(routes.into_factory(), |()| AppConfig::default()))
-        .tcp()
 }
