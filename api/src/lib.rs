@@ -21,7 +21,7 @@ pub mod extract;
 pub mod first_key;
 mod handed_over;
 pub mod health;
-mod http_server;
+pub mod http_server;
 pub mod json;
 pub mod limits;
 pub mod mcp;

@@ -140,7 +140,8 @@ pub struct RelayStage {
     pub api: SocketAddr,
     secret: String,
     folder: PathBuf,
-    servers: Vec<actix_web::dev::ServerHandle>,
+    worker: actix_web::dev::ServerHandle,
+    api_server: Option<weir_api::http_server::HttpServer>,
 }
 
 impl RelayStage {
@@ -187,19 +188,10 @@ impl RelayStage {
         .run();
         let api_socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let api = api_socket.local_addr().unwrap();
-        let api_server =
-            HttpServer::new(move || App::new().app_data(state.clone()).configure(weir_api::routes::configure))
-                .workers(2)
-                .on_connect(weir_api::connections::remember)
-                .tcp_nodelay(true)
-                .disable_signals()
-                .listen(api_socket)
-                .unwrap()
-                .run();
-        let servers = vec![worker_server.handle(), api_server.handle()];
+        let api_server = Some(weir_api::http_server::HttpServer::start(&state, api_socket, true).unwrap());
+        let worker = worker_server.handle();
         tokio::spawn(worker_server);
-        tokio::spawn(api_server);
-        Self { id, chromium, session, api, secret, folder, servers }
+        Self { id, chromium, session, api, secret, folder, worker, api_server }
     }
 
     fn token(&self, kind: Capability) -> String {
@@ -230,8 +222,9 @@ impl RelayStage {
 impl Drop for RelayStage {
     fn drop(&mut self) {
         self.session.ended.cancel();
-        for server in self.servers.drain(..) {
-            tokio::spawn(server.stop(false));
+        tokio::spawn(self.worker.stop(false));
+        if let Some(mut server) = self.api_server.take() {
+            tokio::spawn(async move { server.stop(Duration::ZERO).await });
         }
         // The servers' threads may know it for longer than the test lasts.
         self.chromium.end();
