@@ -3,13 +3,14 @@
 //! it from others.
 //!
 //! Who reads documents takes their room before they are unpacked ([`crate::app::App::open`]); an answer that was made
-//! without it takes it before it is sent. An answer's room is given back with its last bytes, which go out in small parts:
+//! without it takes it before it is sent, and where many such wait, the team's next call is refused. An answer's room is given back with its last bytes, which go out in small parts:
 //! the server would copy one that is whole into a buffer of its own. A client that reads nothing is cut off after a minute
 //! ([`crate::connections`]).
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -42,16 +43,36 @@ const PART: usize = 64 << 10;
 /// Teams remembered before those without an answer are forgotten.
 const TEAMS: usize = 1_024;
 
-/// The rooms of the teams that have large answers now.
+/// The teams that have large answers now.
 #[derive(Debug)]
 pub struct Answers {
-    teams: Mutex<HashMap<TeamId, Weak<Semaphore>>>,
+    teams: Mutex<HashMap<TeamId, Weak<OfTeam>>>,
     patience: Duration,
+}
+
+/// A team's room, in units.
+#[derive(Debug)]
+struct OfTeam {
+    room: Arc<Semaphore>,
+    /// Bytes of answers that are made and wait for it.
+    made: AtomicUsize,
 }
 
 /// Room that an answer has, given back when it is dropped. A small answer needs none.
 #[derive(Debug, Default)]
-pub struct Room(Option<OwnedSemaphorePermit>);
+pub struct Room(Option<(OwnedSemaphorePermit, Arc<OfTeam>)>);
+
+/// An answer that is made and waits for room.
+struct Made {
+    team: Arc<OfTeam>,
+    bytes: usize,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.team.made.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 impl Default for Answers {
     fn default() -> Self {
@@ -68,27 +89,37 @@ impl Answers {
         self.room_within(self.patience, team, bytes).await
     }
 
+    /// Refuses another call of a team whose answers are made and not read.
+    ///
+    /// # Errors
+    /// 429 when as much of them waits as the room has.
+    pub fn refuse_unread(&self, team: TeamId) -> ApiResult<()> {
+        let teams = self.teams.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = teams.get(&team).and_then(Weak::upgrade).map_or(0, |team| team.made.load(Ordering::Relaxed));
+        if made < PER_TEAM { Ok(()) } else { Err(unread()) }
+    }
+
+    /// Room for an answer that is made, and holds what it takes while it waits.
+    async fn room_of_made(&self, team: TeamId, bytes: usize) -> ApiResult<Room> {
+        let made = Made { team: self.of_team(team), bytes };
+        made.team.made.fetch_add(bytes, Ordering::Relaxed);
+        self.room(team, bytes).await
+    }
+
     async fn room_within(&self, patience: Duration, team: TeamId, bytes: usize) -> ApiResult<Room> {
         if bytes <= LARGE {
             return Ok(Room::default());
         }
         let units = u32::try_from(bytes.min(PER_TEAM).div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let taking = self.of_team(team).acquire_many_owned(units);
-        match tokio::time::timeout(patience, taking).await {
+        let team = self.of_team(team);
+        match tokio::time::timeout(patience, Arc::clone(&team.room).acquire_many_owned(units)).await {
             // Semaphores are never closed.
-            Ok(taken) => Ok(Room(taken.ok())),
-            Err(_) => {
-                let text = format!(
-                    "Answers to your requests that you have not read yet take up {} MB together. Read them, or ask for \
-                     fewer large ones at once.",
-                    PER_TEAM >> 20
-                );
-                Err(ApiError::new(ErrorCode::RateLimited, text).retry_after(RETRY_SECONDS))
-            }
+            Ok(taken) => Ok(Room(taken.ok().map(|permit| (permit, team)))),
+            Err(_) => Err(unread()),
         }
     }
 
-    fn of_team(&self, team: TeamId) -> Arc<Semaphore> {
+    fn of_team(&self, team: TeamId) -> Arc<OfTeam> {
         let mut teams = self.teams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = teams.get(&team).and_then(Weak::upgrade) {
             return own;
@@ -96,10 +127,20 @@ impl Answers {
         if teams.len() >= TEAMS {
             teams.retain(|_, own| own.strong_count() > 0);
         }
-        let own = Arc::new(Semaphore::new(PER_TEAM / UNIT));
+        let room = Arc::new(Semaphore::new(PER_TEAM / UNIT));
+        let own = Arc::new(OfTeam { room, made: AtomicUsize::new(0) });
         teams.insert(team, Arc::downgrade(&own));
         own
     }
+}
+
+fn unread() -> ApiError {
+    let text = format!(
+        "Answers to your requests that you have not read yet take up {} MB together. Read them, or ask for fewer large ones \
+         at once.",
+        PER_TEAM >> 20
+    );
+    ApiError::new(ErrorCode::RateLimited, text).retry_after(RETRY_SECONDS)
 }
 
 impl Room {
@@ -134,11 +175,13 @@ pub async fn hold(
     };
     let room = match (kept, team, request.app_data::<web::Data<App>>()) {
         (Some(room), ..) => Ok(room),
+        // A read whose documents alone are small.
+        (None, ..) if request.method().is_safe() && size <= 2 * LARGE => Ok(Room::default()),
         // What was only read does not wait with all that it takes: it can be asked for again.
         (None, Some(team), Some(app)) if request.method().is_safe() => {
             app.answers.room_within(Duration::ZERO, team, size).await
         }
-        (None, Some(team), Some(app)) => app.answers.room(team, size).await,
+        (None, Some(team), Some(app)) => app.answers.room_of_made(team, size).await,
         // Files that are in the program: nothing of them is made for whoever asks.
         (None, ..) => Ok(Room::default()),
     };
@@ -187,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_teams_large_answers_share_a_bound_that_others_do_not_notice() {
-        let answers = Answers { patience: Duration::from_millis(20), ..Answers::default() };
+        let answers = Answers { patience: Duration::from_millis(300), ..Answers::default() };
         let (one, other) = (TeamId::new(), TeamId::new());
         let first = answers.room(one, 40 << 20).await.unwrap();
         let mut second = pin!(answers.room(one, 30 << 20));
@@ -200,7 +243,19 @@ mod tests {
         // What is longer than the whole room waits for all of it, and not for ever.
         let refused = answers.room(one, 500 << 20).await.unwrap_err();
         assert_eq!(refused.code(), ErrorCode::RateLimited);
+        // As much as the room has may wait that is made already; whoever calls then is refused.
+        let (mut first, mut more) =
+            (pin!(answers.room_of_made(one, 40 << 20)), pin!(answers.room_of_made(one, 40 << 20)));
+        assert!(first.as_mut().now_or_never().is_none());
+        answers.refuse_unread(one).unwrap();
+        assert!(more.as_mut().now_or_never().is_none());
+        assert_eq!(answers.refuse_unread(one).unwrap_err().code(), ErrorCode::RateLimited);
+        answers.refuse_unread(other).unwrap();
         drop((second, whole));
+        let (first, more) = (first.await, more.await.is_err());
+        assert!(first.is_ok() && more);
+        answers.refuse_unread(one).unwrap();
+        drop(first);
         for _ in 0..3 * TEAMS {
             answers.room(TeamId::new(), 1 << 20).await.unwrap();
         }

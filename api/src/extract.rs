@@ -36,8 +36,8 @@ pub type Parser<T> = fn(&Value, RequestContext<'_>) -> Result<T, ValidationError
 /// Call it with a caller: nobody else's body is read.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is compressed or not JSON or its values are
-/// too many for its length, and what the parser says.
+/// 413 over 10 MB, 429 when the key's bodies or the team's unread answers take up too much room, 400 when it is compressed or
+/// not JSON or its values are too many for its length, and what the parser says.
 pub async fn json<T>(
     app: &App,
     caller: &Caller,
@@ -123,6 +123,7 @@ pub fn refuse_compressed(request: &HttpRequest) -> ApiResult<()> {
 }
 
 async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
+    app.answers.refuse_unread(caller.team_id())?;
     let mut room = app.bodies.room(caller.key);
     refuse_compressed(request)?;
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
