@@ -7,11 +7,10 @@
 //! the server would copy one that is whole into a buffer of its own. A client that reads nothing is cut off after a minute
 //! ([`crate::connections`]).
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use actix_web::{Error, HttpMessage as _, HttpRequest, ResponseError as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
+use weir_shared::shares::Common;
 
 use crate::app::App;
 use crate::auth::CallerTeam;
@@ -40,13 +40,11 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const RETRY_SECONDS: u64 = 5;
 /// What is handed to the server at a time, bytes.
 const PART: usize = 64 << 10;
-/// Teams remembered before those without an answer are forgotten.
-const TEAMS: usize = 1_024;
 
 /// The teams that have large answers now.
 #[derive(Debug)]
 pub struct Answers {
-    teams: Mutex<HashMap<TeamId, Weak<OfTeam>>>,
+    teams: Common<TeamId, OfTeam>,
     patience: Duration,
 }
 
@@ -76,7 +74,7 @@ impl Drop for Made {
 
 impl Default for Answers {
     fn default() -> Self {
-        Self { teams: Mutex::default(), patience: PATIENCE }
+        Self { teams: Common::default(), patience: PATIENCE }
     }
 }
 
@@ -94,14 +92,13 @@ impl Answers {
     /// # Errors
     /// 429 when as much of them waits as the room has.
     pub fn refuse_unread(&self, team: TeamId) -> ApiResult<()> {
-        let teams = self.teams.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = teams.get(&team).and_then(Weak::upgrade).map_or(0, |team| team.made.load(Ordering::Relaxed));
+        let made = self.teams.held(&team).map_or(0, |team| team.made.load(Ordering::Relaxed));
         if made < PER_TEAM { Ok(()) } else { Err(unread()) }
     }
 
     /// Room for an answer that is made, and holds what it takes while it waits.
     async fn room_of_made(&self, team: TeamId, bytes: usize) -> ApiResult<Room> {
-        let made = Made { team: self.of_team(team), bytes };
+        let made = Made { team: self.teams.of(&team, OfTeam::default), bytes };
         made.team.made.fetch_add(bytes, Ordering::Relaxed);
         self.room(team, bytes).await
     }
@@ -111,26 +108,18 @@ impl Answers {
             return Ok(Room::default());
         }
         let units = u32::try_from(bytes.min(PER_TEAM).div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let team = self.of_team(team);
+        let team = self.teams.of(&team, OfTeam::default);
         match tokio::time::timeout(patience, Arc::clone(&team.room).acquire_many_owned(units)).await {
             // Semaphores are never closed.
             Ok(taken) => Ok(Room(taken.ok().map(|permit| (permit, team)))),
             Err(_) => Err(unread()),
         }
     }
+}
 
-    fn of_team(&self, team: TeamId) -> Arc<OfTeam> {
-        let mut teams = self.teams.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = teams.get(&team).and_then(Weak::upgrade) {
-            return own;
-        }
-        if teams.len() >= TEAMS {
-            teams.retain(|_, own| own.strong_count() > 0);
-        }
-        let room = Arc::new(Semaphore::new(PER_TEAM / UNIT));
-        let own = Arc::new(OfTeam { room, made: AtomicUsize::new(0) });
-        teams.insert(team, Arc::downgrade(&own));
-        own
+impl Default for OfTeam {
+    fn default() -> Self {
+        Self { room: Arc::new(Semaphore::new(PER_TEAM / UNIT)), made: AtomicUsize::new(0) }
     }
 }
 
@@ -256,10 +245,6 @@ mod tests {
         assert!(first.is_ok() && more);
         answers.refuse_unread(one).unwrap();
         drop(first);
-        for _ in 0..3 * TEAMS {
-            answers.room(TeamId::new(), 1 << 20).await.unwrap();
-        }
-        assert!(answers.teams.lock().unwrap().len() <= TEAMS, "teams without an answer are forgotten");
     }
 
     #[tokio::test]

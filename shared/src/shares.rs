@@ -1,7 +1,9 @@
 //! Places that many want, of which no single one may have all: a bound on all holders, and a smaller one on those that
 //! belong together, such as the pages of one site.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -9,13 +11,48 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Names remembered before those without a holder are forgotten.
 const NAMES: usize = 1_024;
 
+/// What those of one name have in common, for as long as one of them holds it.
+#[derive(Debug)]
+pub struct Common<K, T>(Mutex<HashMap<K, Weak<T>>>);
+
+impl<K, T> Default for Common<K, T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash, T> Common<K, T> {
+    /// What those of this name have; made where nobody holds any.
+    pub fn of<Q>(&self, name: &Q, make: impl FnOnce() -> T) -> Arc<T>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = named.get(name).and_then(Weak::upgrade) {
+            return own;
+        }
+        if named.len() >= NAMES {
+            named.retain(|_, own| own.strong_count() > 0);
+        }
+        let own = Arc::new(make());
+        named.insert(name.to_owned(), Arc::downgrade(&own));
+        own
+    }
+
+    /// The same; `None` where nobody holds any.
+    pub fn held(&self, name: &K) -> Option<Arc<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).and_then(Weak::upgrade)
+    }
+}
+
 /// Places that names share: a number in all, and a smaller one for each name.
 #[derive(Debug)]
 pub struct Shares {
     all: Arc<Semaphore>,
     /// Places of one name.
     each: usize,
-    named: Mutex<HashMap<String, Weak<Semaphore>>>,
+    named: Common<String, Semaphore>,
 }
 
 /// One place, given back when it is dropped.
@@ -28,32 +65,19 @@ pub struct Share {
 impl Shares {
     /// `all` places, of which one name takes `each` at most.
     pub fn new(all: usize, each: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(all)), each, named: Mutex::default() }
+        Self { all: Arc::new(Semaphore::new(all)), each, named: Common::default() }
     }
 
     /// A place for somebody who belongs to `name`, as soon as there is one. Whoever waits for a place of the name keeps
     /// none of the others' from them.
     pub async fn take(&self, name: &str) -> Share {
-        let own = self.of_name(name);
+        let own = self.named.of(name, || Semaphore::new(self.each));
         // The semaphores are never closed, so both places are given in the end.
         loop {
             let Ok(of_name) = Arc::clone(&own).acquire_owned().await else { continue };
             let Ok(of_all) = Arc::clone(&self.all).acquire_owned().await else { continue };
             return Share { _of_name: of_name, _of_all: of_all };
         }
-    }
-
-    fn of_name(&self, name: &str) -> Arc<Semaphore> {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = named.get(name).and_then(Weak::upgrade) {
-            return own;
-        }
-        if named.len() >= NAMES {
-            named.retain(|_, own| own.strong_count() > 0);
-        }
-        let own = Arc::new(Semaphore::new(self.each));
-        named.insert(name.to_owned(), Arc::downgrade(&own));
-        own
     }
 }
 
@@ -89,7 +113,7 @@ mod tests {
         for n in 0..3 * NAMES {
             drop(shares.take(&n.to_string()).await);
         }
-        assert!(shares.named.lock().unwrap().len() <= NAMES);
+        assert!(shares.named.0.lock().unwrap().len() <= NAMES);
         assert!(shares.take("kept").now_or_never().is_none());
     }
 }
