@@ -95,7 +95,7 @@ run(async () => {
     }
     // Tries of webhooks, with what the receiver said.
     await visit(page, `/console/jobs/${batch.id}?tab=webhooks`);
-    await page.getByText('given up').first().waitFor({ timeout: 30_000 });
+    await page.getByText('given up').first().waitFor();
     for (const more of await page.locator('.tries summary').all()) await more.click();
     await harmless(page, 'webhooks');
   });
@@ -132,7 +132,7 @@ run(async () => {
     await harmless(page, 'the body');
     await page.getByLabel('Body').fill(JSON.stringify({ url, formats, maxAge: 0 }));
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByText('HTTP 200').waitFor({ timeout: 30_000 });
+    await page.getByText('HTTP 200').waitFor();
     const tabs = await page.getByRole('tablist', { name: 'Formats' }).getByRole('tab').all();
     assert.ok(tabs.length > 5);
     for (const tab of tabs) {

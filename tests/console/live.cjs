@@ -40,9 +40,9 @@ run(async () => {
     await page.getByLabel('What to do').fill('Tell me whether kettles are in stock.');
     await page.locator('.card', { hasText: 'Run in this browser' }).getByRole('button', { name: 'Run' }).click();
     const told = page.getByRole('list', { name: 'What happens in this browser' });
-    await told.getByText(/^Step 1: scroll/).waitFor({ timeout: 30_000 });
+    await told.getByText(/^Step 1: scroll/).waitFor();
     const steps = page.getByRole('list', { name: 'Steps of the task' });
-    await steps.getByText('finish', { exact: true }).waitFor({ timeout: 30_000 });
+    await steps.getByText('finish', { exact: true }).waitFor();
     await told.getByText(/^Step 2: finish/).waitFor();
     assert.equal(await steps.getByRole('listitem').count(), 2);
     assert.equal(await page.getByText('not from the frame').count(), 0);

@@ -228,7 +228,7 @@ run(async () => {
     await ended(`/v2/batch/scrape/${id}`);
     const page = await signedIn(`/console/jobs/${id}?tab=webhooks`);
     const row = page.getByRole('table', { name: 'Deliveries' }).locator('tbody tr');
-    await row.getByText('given up').waitFor({ timeout: 30_000 });
+    await row.getByText('given up').waitFor();
     await row.getByText(/tries/).click();
     await row.getByText('HTTP 500').nth(1).waitFor();
     hooksFail = false;
@@ -326,7 +326,7 @@ run(async () => {
     await page.getByRole('button', { name: 'Batch', exact: true }).click();
     await page.getByLabel('URLs').fill(`${web.url('/a')}\n${web.url('/b')}`);
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByText('2 of 2 pages').waitFor({ timeout: 30_000 });
+    await page.getByText('2 of 2 pages').waitFor();
     await page.getByRole('link', { name: 'Open the job' }).waitFor();
 
     await page.getByRole('button', { name: 'Crawl', exact: true }).click();
@@ -340,7 +340,7 @@ run(async () => {
     await page.getByLabel('URL', { exact: true }).fill(web.url('/b'));
     await page.getByLabel('Limit', { exact: true }).fill('2');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.locator('.card', { hasText: 'Result' }).getByText('completed', { exact: true }).waitFor({ timeout: 30_000 });
+    await page.locator('.card', { hasText: 'Result' }).getByText('completed', { exact: true }).waitFor();
 
     await page.getByRole('button', { name: 'Map', exact: true }).click();
     await page.getByLabel('URL', { exact: true }).fill(web.url('/b'));
@@ -528,15 +528,15 @@ run(async () => {
     const page = await signedIn('/console/playground/browser');
     await page.getByLabel('TTL', { exact: true }).fill('120');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByRole('link', { name: 'Watch it' }).click({ timeout: 30_000 });
+    await page.getByRole('link', { name: 'Watch it' }).click();
     await page.locator('iframe.session-frame').waitFor();
     await page.getByLabel('Code').fill(`await page.goto(${JSON.stringify(web.url('/a'))}); await page.title()`);
     await page.locator('.card', { hasText: 'Run in this browser' }).getByRole('button', { name: 'Run' }).click();
-    await page.getByRole('list', { name: 'What was run' }).getByText('Article 1').first().waitFor({ timeout: 30_000 });
+    await page.getByRole('list', { name: 'What was run' }).getByText('Article 1').first().waitFor();
     await page.getByRole('button', { name: 'Python', exact: true }).click();
     await page.getByLabel('Code').fill('print(await page.title())');
     await page.locator('.card', { hasText: 'Run in this browser' }).getByRole('button', { name: 'Run' }).click();
-    await page.getByRole('list', { name: 'What was run' }).locator('li').nth(1).waitFor({ timeout: 30_000 });
+    await page.getByRole('list', { name: 'What was run' }).locator('li').nth(1).waitFor();
     await page.getByRole('button', { name: 'Take over' }).click();
     await page.getByText('Your pointer and keys go to this browser').waitFor();
     await page.frameLocator('iframe.session-frame').locator('canvas, img').first().waitFor();

@@ -147,7 +147,7 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
         (script("for (;;) {}"), "actions[1] (executeJavascript) failed: the script did not end in time"),
         (json!({ "type": "wait", "selector": "#nowhere" }), "actions[1] (wait) failed: no element that matches"),
     ] {
-        let body = json!({ "url": site.url("/actions"), "timeout": 4_000, "actions": [ok, action] });
+        let body = json!({ "url": site.url("/actions"), "timeout": 8_000, "actions": [ok, action] });
         let answer = service.post("/v2/scrape", &body).await;
         assert_eq!((answer.status, answer.code()), (500, "SCRAPE_ACTION_ERROR"), "{action}: {}", answer.text);
         assert!(answer.is_base_error() && answer.error().starts_with(words), "{action}: {}", answer.text);

@@ -291,7 +291,7 @@ async fn names_that_change_lead_to_no_inner_address() {
         format!(
             "const curl = url => require('child_process').execSync('curl -s -o /dev/null -w %{{http_code}} ' + url); \
              const out = []; for (let n = {}; n < {}; n++) {{ const url = `http://n${{n}}.changing.example:{port}/`; \
-               out.push(await page.goto(url, {{ timeout: 5000 }}).then(r => r.status(), () => 'refused')); \
+               out.push(await page.goto(url, {{ timeout: 30_000 }}).then(r => r.status(), () => 'refused')); \
                out.push(await page.evaluate(u => fetch(u).then(r => r.status, () => 'refused'), url)); \
                out.push(curl(url)); }} out.join(' ')",
             names.start, names.end

@@ -274,7 +274,7 @@ async fn a_page_that_does_not_answer_ends_at_its_timeout() {
         assert_eq!((answer.status, answer.code()), (408, "SCRAPE_TIMEOUT"), "{path}: {}", answer.text);
         assert!(answer.body["details"]["state"].is_null(), "wire 1.11: it does not go on");
         let took = began.elapsed();
-        assert!(took >= Duration::from_millis(2500) && took < Duration::from_millis(4500), "{path} took {took:?}");
+        assert!(took >= Duration::from_millis(2500) && took < Duration::from_secs(8), "{path} took {took:?}");
     }
 }
 

@@ -263,7 +263,7 @@ async fn pages_made_by_scripts_are_complete_without_any_option() {
         page("/js/dialog/12", Truth("/js/dialog/12")),
         page("/js/error/13", Truth("/js/error/13")),
         page("/js/redirect/14", Truth("/js/render/14")),
-        with("/js/redirect/16?transition=1", json!({ "timeout": 3000 }), Truth("/js/render/16")),
+        with("/js/redirect/16?transition=1", json!({ "timeout": 20_000 }), Truth("/js/render/16")),
         page("/js/transition/17", Truth("/js/transition/17")),
         page("/js/lazy/15", Text(200, &["Part 0"])),
         page("/js/endless?total=100", Text(200, &["Item 0"])),
