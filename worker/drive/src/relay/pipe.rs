@@ -77,7 +77,7 @@ impl Upstream {
     pub async fn connect(browser: &dyn Browser, budget: &Budget) -> io::Result<Self> {
         let open = async {
             let meter = Meter::default();
-            let stream = Metered::new(browser.connect().await?, meter.clone(), &budget.answered);
+            let stream = Metered::new(browser.connect().await?, meter.clone(), &budget.answered, &budget.large);
             let url = format!("ws://localhost{}", browser.ws_path());
             let opened = tokio_tungstenite::client_async_with_config(url, stream, Some(config(MAX_MESSAGE))).await;
             opened.map(|(socket, _)| Self { socket, meter }).map_err(io::Error::other)
@@ -113,7 +113,7 @@ where
         activity.touch();
     }
     let client_meter = Meter::default();
-    let client = Metered::new(client, client_meter.clone(), &session.budget.asked);
+    let client = Metered::new(client, client_meter.clone(), &session.budget.asked, &session.budget.large);
     let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config(MAX_REQUEST))).await;
     let (client_out, client_in) = client.split();
     let (browser, browser_meter) = upstream.into_parts();
