@@ -15,7 +15,7 @@ use weir_shared::domain::session::EndReason;
 use weir_shared::ids::{SessionId, WorkerId};
 use weir_shared::store::nodes::{self, NodeRow};
 use weir_shared::store::sessions::Found;
-use weir_shared::store::{self, Db, credits, profiles, sessions, teams};
+use weir_shared::store::{self, Db, credits, profiles, sessions, teams, waste};
 use weir_shared::time::Timestamp;
 use weir_shared::worker_api::sessions::{CLOSE, EXECUTE, OPEN};
 use weir_shared::worker_api::{Refusal, SECRET_HEADER};
@@ -499,7 +499,8 @@ async fn a_profile_has_one_saver_at_a_time_and_can_be_forgotten() {
     create(&api, json!({"profile": {"name": "other"}})).await;
     assert_eq!(api.delete(path).await.0, 409);
 
-    api.state.blobs.put("profiles/x", b"state").unwrap();
+    let (db, blobs) = (&api.state.db, &api.state.blobs);
+    waste::put(db, blobs, "profiles/x", Arc::new(b"state".to_vec())).await.unwrap();
     let mut tx = api.state.db.begin().await.unwrap();
     profiles::publish(&mut tx, saver, "profiles/x", 5, api.state.db.now()).await.unwrap();
     tx.commit().await.unwrap();
@@ -508,7 +509,8 @@ async fn a_profile_has_one_saver_at_a_time_and_can_be_forgotten() {
     assert_eq!(sessions::load(&api.state.db, again).await.unwrap().unwrap().profile_version, Some(1));
     assert_eq!(api.delete(&format!("/v2/browser/{again}")).await.0, 200);
     assert_eq!(api.delete(path).await, (200, json!({"success": true})));
-    assert!(api.state.blobs.get("profiles/x").is_err(), "the blob goes with it");
+    assert_eq!(waste::remove(db, blobs, db.now()).await.unwrap(), 1);
+    assert!(blobs.get("profiles/x").is_err(), "the blob goes with it");
     let (status, body) = api.delete(path).await;
     assert_eq!((status, &body["error"]), (404, &json!("Profile not found.")));
     assert_eq!(api.delete(&format!("/v2/browser/profiles/{}", "x".repeat(129))).await.0, 400);

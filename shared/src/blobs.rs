@@ -194,7 +194,7 @@ impl Blobs {
     /// Removes one blob; a missing one is fine. `false`: it could not be done now.
     pub fn remove(&self, key: &str) -> bool {
         let removed = match &self.0 {
-            Storage::Folder(root) => std::fs::remove_file(root.join(key)),
+            Storage::Folder(root) => draft::remove(&root.join(key)),
             Storage::Bucket(bucket) => bucket.remove(key),
         };
         tell_failure(removed, key)
@@ -297,6 +297,12 @@ mod tests {
         broken.write(b"half".as_slice().into()).unwrap();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
         drop(broken);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        // So does what a killed process has not ended, when the blob is removed that it was to be.
+        let unfinished = Blobs::upload_key(job);
+        std::mem::forget(blobs.writer(&unfinished).unwrap());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        assert!(blobs.remove(&unfinished));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::create_dir_all(folder.join("taken/inside")).unwrap();
         let taken = format!("{}/taken", key.rsplit_once('/').unwrap().0);

@@ -51,7 +51,7 @@ use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
     Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, extractors, feedback, jobs,
     keys, ledger, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
-    team_lock, teams, turns, uploads, webhooks,
+    team_lock, teams, turns, uploads, waste, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -338,13 +338,13 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sweep::remove_drafts(db, &mut slices, now).await.unwrap();
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
     ledger::merge(db, &mut slices, now.plus_ms(92 * 86_400_000)).await.unwrap();
-    sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
+    waste::remove_of_jobs(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
     let mut orphans = Orphans::default();
     for _ in 0..3 {
         orphans.remove(db, &mut slices).await.unwrap();
     }
-    cache::remove_waste(db, blobs, now.plus_ms(1)).await.unwrap();
+    waste::remove(db, blobs, now.plus_ms(1)).await.unwrap();
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();

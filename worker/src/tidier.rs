@@ -11,7 +11,7 @@ use weir_shared::store::orphans::Orphans;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{
     StoreResult, activity, attention, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates,
-    snapshots, sweep, uploads,
+    snapshots, sweep, uploads, waste,
 };
 
 use crate::context::WorkerContext;
@@ -92,8 +92,8 @@ async fn waste(context: &WorkerContext) {
                 return Ok(0);
             }
             let (db, blobs) = (&context.process.db, &context.process.blobs);
-            let of_jobs = sweep::remove_waste(db, blobs, db.now()).await?;
-            StoreResult::Ok(of_jobs + cache::remove_waste(db, blobs, db.now()).await?)
+            let of_jobs = waste::remove_of_jobs(db, blobs, db.now()).await?;
+            StoreResult::Ok(of_jobs + waste::remove(db, blobs, db.now()).await?)
         };
         match removed.await {
             Ok(0) => tokio::time::sleep(EVERY).await,

@@ -23,7 +23,7 @@ impl FileDraft {
         if let Some(folder) = path.parent() {
             private::make_folder(folder)?;
         }
-        let beside = path.with_extension("tmp");
+        let beside = beside(path);
         let file = private::file_options().create(true).truncate(true).open(&beside)?;
         Ok(Self { file, beside, path: path.to_owned(), is_finished: false })
     }
@@ -37,8 +37,19 @@ impl FileDraft {
         self.file.sync_all()?;
         std::fs::rename(&self.beside, &self.path)?;
         self.is_finished = true;
-        Ok(())
+        // The name is on disk with its folder only: a row that names the file may be on another machine's disk.
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("tmp")
+}
+
+/// Removes a file, and what a process that was killed has left of it.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(beside(path));
+    std::fs::remove_file(path)
 }
 
 impl Drop for FileDraft {

@@ -252,12 +252,12 @@ async fn expired_jobs_go_together_and_their_blobs_are_not_forgotten() {
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 60);
 
         const WASTE: &str = "SELECT COUNT(*) FROM blob_waste";
-        while sweep::remove_waste(&db, &blobs, later).await.unwrap() > 0 {}
+        while waste::remove_of_jobs(&db, &blobs, later).await.unwrap() > 0 {}
         assert_eq!(count(&db, WASTE).await, 1, "what could not be removed");
         assert!(!root.join(Blobs::key(ids[8], PageId::new(), 1)).parent().unwrap().exists());
         std::fs::remove_file(&folder).unwrap();
         blobs.put(&stuck, b"large").unwrap();
-        assert_eq!(sweep::remove_waste(&db, &blobs, later.plus_ms(60_000)).await.unwrap(), 1);
+        assert_eq!(waste::remove_of_jobs(&db, &blobs, later.plus_ms(60_000)).await.unwrap(), 1);
         assert_eq!(count(&db, WASTE).await, 0);
         assert!(!folder.exists());
     }

@@ -5,7 +5,7 @@
 //! page_version   one way of asking for a page -> what is known of the newest answer, and its content
 //! page_earlier   the same for what it was before: written by the database when a version gets another content
 //! page_content   what came, compressed, once each; a large one lies in a blob
-//! page_blob      blobs that may be nobody's
+//! page_blob      blobs that may be nobody's: see [`super::waste`]
 //! page_derived   what was made of a content at a cost: see [`super::derived`]
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! whose content is gone is as good as none, and goes later: [`super::orphans`].
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 use sqlx::AssertSqlSafe;
@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::page::end::{Body, Version};
-use super::{Db, StoreError, StoreResult, Tx, derived};
+use super::{Db, StoreError, StoreResult, Tx, derived, waste};
 
 /// What the rows of a content take besides it, about, bytes.
 const ROW: i64 = 1_000;
@@ -40,10 +40,6 @@ const STEP: i64 = 500;
 const USE_MS: i64 = 3_600_000;
 /// Uses that wait to be written down; further ones are forgotten.
 const MOST_USES: usize = 10_000;
-/// How long a blob may wait for its row before it is nobody's, milliseconds.
-const BLOB_MS: i64 = 6 * 3_600_000;
-/// Between two tries to remove a blob, milliseconds.
-const WASTE_PAUSE_MS: i64 = 60_000;
 /// A content may unpack to so many bytes at most.
 const MOST: i64 = 256 << 20;
 
@@ -95,20 +91,14 @@ impl Version {
         }))
     }
 
-    /// Puts a large content among the blobs, where it waits for its row. That it does is written down first, so that it
-    /// does not stay for ever where its row never comes.
+    /// Puts a large content among the blobs, where it waits for its row.
     ///
     /// # Errors
     /// When it cannot be stored now. Its content is gone then.
     pub async fn settle(&mut self, db: &Db, blobs: &Blobs) -> StoreResult<()> {
         let Some(packed) = self.body.take_large() else { return Ok(()) };
         let key = Blobs::version_key(random::id());
-        let mut tx = db.begin_relaxed().await?;
-        expect_blobs(&mut tx, std::slice::from_ref(&key), db.now().plus_ms(BLOB_MS)).await?;
-        tx.commit().await?;
-        let (blobs, at) = (blobs.clone(), key.clone());
-        let stored = tokio::task::spawn_blocking(move || blobs.put(&at, &packed)).await;
-        stored.map_err(|error| StoreError::Corrupt(error.to_string()))?.map_err(StoreError::BlobsAway)?;
+        waste::put(db, blobs, &key, Arc::new(packed)).await?;
         self.body = Body::Blob(key);
         Ok(())
     }
@@ -162,24 +152,36 @@ impl Found {
         &self.digest
     }
 
-    /// Unpacks the content. Computes, and blocks where it lies in a blob.
+    fn lost(&self, why: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Lost(format!("content {}: {why}", self.digest))
+    }
+
+    /// Brings the content here where it lies in a blob. Waits for as long as a bucket does not answer, on a thread on which
+    /// nobody computes.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when it cannot be read, [`StoreError::BlobsAway`] when it cannot be read now.
-    pub fn unpack(&self, blobs: &Blobs) -> StoreResult<Content> {
-        let lost = |why: &dyn std::fmt::Display| StoreError::Lost(format!("content {}: {why}", self.digest));
-        let read;
-        let packed = match (&self.body, &self.blob) {
-            (Some(body), _) => body,
-            (None, Some(key)) => {
-                read = blobs.get(key).map_err(|error| match blobs.is_away(&error) {
-                    true => StoreError::BlobsAway(error),
-                    false => lost(&error),
-                })?;
-                &read
-            }
-            (None, None) => return Err(lost(&"it has no body")),
-        };
+    pub async fn bring(mut self, blobs: &Blobs) -> StoreResult<Self> {
+        if let (None, Some(key)) = (&self.body, &self.blob) {
+            let (blobs, key) = (blobs.clone(), key.clone());
+            let read =
+                tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
+            self.body = match read.await.map_err(|error| StoreError::Corrupt(error.to_string()))? {
+                Ok(body) => Some(body),
+                Err((true, error)) => return Err(StoreError::BlobsAway(error)),
+                Err((false, error)) => return Err(self.lost(&error)),
+            };
+        }
+        Ok(self)
+    }
+
+    /// Unpacks the content, once it is here. Computes.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when that cannot be done.
+    pub fn unpack(&self) -> StoreResult<Content> {
+        let lost = |why: &dyn std::fmt::Display| self.lost(why);
+        let packed = self.body.as_ref().ok_or_else(|| lost(&"it has no body"))?;
         let parts = self.head.parts;
         let size = parts.all().iter().flatten().try_fold(0_usize, |sum, length| sum.checked_add(*length));
         let size = size.filter(|size| *size as i64 == self.size && self.size <= MOST);
@@ -410,47 +412,6 @@ pub async fn known_urls(db: &Db, team: TeamId, site: &str, limit: i64) -> StoreR
     Ok(rows.into_iter().map(|row| row.0).collect())
 }
 
-/// Writes down that these blobs may be nobody's from then on.
-async fn expect_blobs(tx: &mut Tx, blobs: &[String], due_at: Timestamp) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO page_blob (blob, due_at) VALUES ($1, $2) \
-        ON CONFLICT (blob) DO UPDATE SET due_at = excluded.due_at";
-    for blob in blobs {
-        on_db!(tx, |conn| sqlx::query(SQL).bind(blob).bind(due_at).execute(conn).await?.rows_affected());
-    }
-    Ok(())
-}
-
-/// Removes blobs that are nobody's. Returns how many were looked at.
-///
-/// # Errors
-/// When the database cannot be asked.
-pub async fn remove_waste(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<usize> {
-    const DUE: &str = "SELECT blob, (SELECT COUNT(*) FROM page_content c WHERE c.blob = page_blob.blob) \
-        FROM page_blob WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
-    const SETTLED: &str = "DELETE FROM page_blob WHERE blob = $1 AND due_at <= $2";
-    type Due = (String, i64);
-    let mut due: Vec<Due> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).bind(STEP).fetch_all(pool).await?);
-    if due.is_empty() {
-        return Ok(0);
-    }
-    let blobs = blobs.clone();
-    // One that cannot be removed now is tried again later.
-    let removal = move || {
-        let left: Vec<Due> = due.extract_if(.., |(blob, users)| *users == 0 && !blobs.remove(blob)).collect();
-        (due, left)
-    };
-    let removal = tokio::task::spawn_blocking(removal).await;
-    let (settled, left) = removal.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-    let mut tx = db.begin_relaxed().await?;
-    for (blob, _) in &settled {
-        on_db!(&mut tx, |conn| sqlx::query(SETTLED).bind(blob).bind(now).execute(conn).await?.rows_affected());
-    }
-    let left: Vec<String> = left.into_iter().map(|row| row.0).collect();
-    expect_blobs(&mut tx, &left, now.plus_ms(WASTE_PAUSE_MS)).await?;
-    tx.commit().await?;
-    Ok(settled.len() + left.len())
-}
-
 /// Drops what has expired, and what was not used for longest while all together takes more than `bound` bytes. Returns how
 /// many contents and versions went.
 ///
@@ -555,7 +516,7 @@ async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResu
     }
     let count = gone.len() as u64;
     let blobs: Vec<String> = gone.into_iter().filter_map(|row| row.0).collect();
-    expect_blobs(&mut tx, &blobs, now).await?;
+    waste::expect(&mut tx, &blobs, now).await?;
     db.faults().reach(FaultPoint::BeforeCommit)?;
     tx.commit().await?;
     Ok(count)

@@ -11,7 +11,7 @@ use crate::store::finder::Finder;
 use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
-use crate::store::{documents, sweep, testing};
+use crate::store::{documents, sweep, testing, waste};
 
 fn blobs() -> Blobs {
     Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap()
@@ -47,8 +47,14 @@ fn version(name: &str, body: &[u8]) -> Version {
 
 /// The body that is kept under a name, unpacked.
 async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Vec<u8>> {
-    let found = find(db, &any(name)).await.unwrap();
-    found.first().map(|found| found.unpack(blobs).unwrap().into_parts()[0].clone().unwrap())
+    let found = find(db, &any(name)).await.unwrap().into_iter().next()?;
+    Some(body(found, blobs).await)
+}
+
+/// The body of what was found, unpacked.
+async fn body(found: Found, blobs: &Blobs) -> Vec<u8> {
+    let content = found.bring(blobs).await.unwrap().unpack().unwrap();
+    content.into_parts()[0].take().unwrap()
 }
 
 /// Ends a page with this version at `at`.
@@ -137,7 +143,7 @@ async fn what_is_equal_is_stored_once_whatever_address_it_came_from() {
         store(&db, team, version, Timestamp(1)).await.unwrap();
         let lookup = Lookup { now: Timestamp(1), ..any("z") };
         let found = find(&db, &lookup).await.unwrap();
-        let content = found[0].unpack(&blobs).unwrap();
+        let content = found[0].unpack().unwrap();
         assert_eq!(content.into_parts(), [Some(b"te".to_vec()), Some(b"xt".to_vec()), None, None]);
         assert_eq!(contents(&db).await, 2);
         assert!(find(&db, &Lookup { now: Timestamp(10), ..any("z") }).await.unwrap().is_empty(), "its time is over");
@@ -156,17 +162,17 @@ async fn pages_outlive_their_jobs_and_large_ones_lie_in_blobs() {
         assert_eq!(blobs.list().unwrap().len(), 2);
         let later = db.now().plus_ms(90_000_000);
         while sweep::expire(&db, &mut Slices::default(), later).await.unwrap() > 0 {}
-        sweep::remove_waste(&db, &blobs, later).await.unwrap();
-        assert_eq!(remove_waste(&db, &blobs, db.now()).await.unwrap(), 0, "a row may still come");
-        assert_eq!(remove_waste(&db, &blobs, later).await.unwrap(), 2);
+        waste::remove_of_jobs(&db, &blobs, later).await.unwrap();
+        assert_eq!(waste::remove(&db, &blobs, db.now()).await.unwrap(), 0, "a row may still come");
+        assert_eq!(waste::remove(&db, &blobs, later).await.unwrap(), 2);
         assert_eq!(blobs.list().unwrap().len(), 1);
         assert_eq!(found(&db, &blobs, "small").await.unwrap(), b"kept");
         assert_eq!(found(&db, &blobs, "large").await.unwrap(), noise);
         // The blob goes with its content.
         assert_eq!(evict(&db, 0, later).await.unwrap(), 2);
-        assert_eq!((found(&db, &blobs, "large").await, remove_waste(&db, &blobs, later).await.unwrap()), (None, 1));
+        assert_eq!((found(&db, &blobs, "large").await, waste::remove(&db, &blobs, later).await.unwrap()), (None, 1));
         assert!(blobs.list().unwrap().is_empty());
-        assert_eq!(remove_waste(&db, &blobs, later).await.unwrap(), 0);
+        assert_eq!(waste::remove(&db, &blobs, later).await.unwrap(), 0);
     }
 }
 
@@ -180,7 +186,7 @@ async fn a_blob_whose_row_never_came_does_not_stay() {
         assert!(store(&db, team, version, db.now()).await.is_err());
         assert!(db.faults().have_happened());
         assert_eq!((found(&db, &blobs, "large").await, blobs.list().unwrap().len()), (None, 1));
-        assert_eq!(remove_waste(&db, &blobs, db.now().plus_ms(BLOB_MS)).await.unwrap(), 1);
+        assert_eq!(waste::remove(&db, &blobs, db.now().plus_ms(waste::OWNERLESS_MS)).await.unwrap(), 1);
         assert!(blobs.list().unwrap().is_empty());
     }
 }
@@ -256,9 +262,11 @@ async fn what_was_made_of_a_content_is_kept_with_it_and_goes_with_it() {
 /// Bodies that are found so, newest first, with their times.
 async fn bodies(db: &Db, blobs: &Blobs, to: i64) -> Vec<(i64, String)> {
     let found = find(db, &Lookup { to: Timestamp(to), ..any("x") }).await.unwrap();
-    let text =
-        |found: &Found| String::from_utf8(found.unpack(blobs).unwrap().into_parts()[0].clone().unwrap()).unwrap();
-    found.iter().map(|found| (found.stored_at.0, text(found))).collect()
+    let mut bodies = Vec::new();
+    for found in found {
+        bodies.push((found.stored_at.0, String::from_utf8(body(found, blobs).await).unwrap()));
+    }
+    bodies
 }
 
 #[tokio::test]
@@ -337,7 +345,7 @@ async fn a_content_that_is_not_what_its_row_says_is_lost_and_nothing_worse() {
             on_db!(&mut tx, |conn| sqlx::query(set).execute(conn).await.unwrap().rows_affected());
             tx.commit().await.unwrap();
             let found = find(&db, &any("x")).await.unwrap();
-            assert!(matches!(found[0].unpack(&blobs), Err(StoreError::Lost(_))), "{digest}");
+            assert!(matches!(found[0].unpack(), Err(StoreError::Lost(_))), "{digest}");
         }
         const HEAD: &str = "UPDATE page_version SET head = 'of another release'";
         let mut tx = db.begin().await.unwrap();
@@ -363,7 +371,7 @@ async fn what_is_read_while_others_are_dropped_is_whole_or_not_there() {
             tokio::spawn(async move {
                 for bound in (0..6).rev() {
                     evict(&db, bound * (ROW + 400_000), db.now()).await.unwrap();
-                    remove_waste(&db, &blobs, db.now().plus_ms(1)).await.unwrap();
+                    waste::remove(&db, &blobs, db.now().plus_ms(1)).await.unwrap();
                 }
             })
         };
@@ -371,7 +379,7 @@ async fn what_is_read_while_others_are_dropped_is_whole_or_not_there() {
         while !dropping.is_finished() {
             for (n, body) in large.iter().enumerate() {
                 for found in find(&db, &any(&n.to_string())).await.unwrap() {
-                    match found.unpack(&blobs) {
+                    match found.bring(&blobs).await.and_then(|found| found.unpack()) {
                         Ok(content) => assert_eq!(content.into_parts()[0].as_ref(), Some(body)),
                         Err(error) => assert!(matches!(error, StoreError::Lost(_)), "{error}"),
                     }

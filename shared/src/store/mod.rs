@@ -74,6 +74,7 @@ pub mod testing;
 mod tests;
 pub mod turns;
 pub mod uploads;
+pub mod waste;
 pub mod webhooks;
 mod writer;
 

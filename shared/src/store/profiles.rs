@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::page::rows::Claimed;
-use super::{Db, StoreResult, Tx, team_lock};
+use super::{Db, StoreResult, Tx, team_lock, waste};
 
 /// The state that was saved last.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -33,14 +33,14 @@ pub async fn current(db: &Db, team: TeamId, name: &str) -> StoreResult<Option<Pr
 /// How a save ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// Sessions load it from now on. The blob it replaces may be removed once this is committed. Nothing is replaced by a
-    /// save that had been committed before: one whose answer was lost is asked for again.
-    Saved { version: i64, replaced: Option<String> },
-    /// The session is not the profile's saver, or not any more: the new blob may be removed.
+    /// Sessions load it from now on, and the blob that it replaces is waste. A save whose answer was lost may be asked for
+    /// again.
+    Saved { version: i64 },
+    /// The session is not the profile's saver, or not any more, or its blob has waited for too long.
     Refused,
 }
 
-/// Makes `blob` the profile's state. The session must hold the lease, which it keeps until it is destroyed.
+/// Makes `blob`, which was put with [`waste::put`], the profile's state. The session must hold the lease, which it keeps until it is destroyed.
 pub async fn publish(tx: &mut Tx, session: SessionId, blob: &str, size: i64, now: Timestamp) -> StoreResult<Published> {
     const LEASE: &str = "SELECT team_id, name FROM profile_lease WHERE session_id = $1";
     // Another try of this save may have been committed, its lease with it.
@@ -59,7 +59,7 @@ pub async fn publish(tx: &mut Tx, session: SessionId, blob: &str, size: i64, now
     }
     let saved: Option<(i64,)> =
         on_db!(tx, |conn| sqlx::query_as(SAVED).bind(session).bind(blob).fetch_optional(conn).await?);
-    Ok(saved.map_or(Published::Refused, |(version,)| Published::Saved { version, replaced: None }))
+    Ok(saved.map_or(Published::Refused, |(version,)| Published::Saved { version }))
 }
 
 async fn replace(
@@ -77,12 +77,18 @@ async fn replace(
     let old: Option<(i64, String)> =
         on_db!(tx, |conn| sqlx::query_as(OLD).bind(team).bind(name).fetch_optional(conn).await?);
     if let Some((version, _)) = old.as_ref().filter(|(_, old)| old == blob) {
-        return Ok(Published::Saved { version: *version, replaced: None });
+        return Ok(Published::Saved { version: *version });
+    }
+    if !waste::keep(tx, blob, now).await? {
+        return Ok(Published::Refused);
+    }
+    if let Some((_, old)) = old {
+        waste::expect(tx, &[old], now).await?;
     }
     let saved: (i64,) = on_db!(tx, |conn| {
         sqlx::query_as(SQL).bind(team).bind(name).bind(blob).bind(size).bind(now).fetch_one(conn).await?
     });
-    Ok(Published::Saved { version: saved.0, replaced: old.map(|(_, old)| old) })
+    Ok(Published::Saved { version: saved.0 })
 }
 
 /// Whether a page may save a profile.
@@ -128,7 +134,7 @@ pub async fn take_for_page(tx: &mut Tx, page: &Claimed, name: &str) -> StoreResu
     Ok(if same.0 > 0 { PageLease::InLine } else { PageLease::Busy })
 }
 
-/// Makes `blob` the profile's state, if the attempt still holds the lease.
+/// Makes `blob`, which was put with [`waste::put`], the profile's state, if the attempt still holds the lease.
 pub async fn publish_for_page(
     tx: &mut Tx,
     page: &Claimed,
@@ -171,8 +177,8 @@ pub async fn free_abandoned(tx: &mut Tx) -> StoreResult<u64> {
 /// What became of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone. Its blob may be removed once this is committed.
-    Removed { blob: String },
+    /// It is gone, and its blob is waste.
+    Removed,
     /// Nothing is saved under this name.
     Missing,
     /// A live session will save it.
@@ -180,7 +186,7 @@ pub enum Removal {
 }
 
 /// Forgets a profile.
-pub async fn remove(tx: &mut Tx, team: TeamId, name: &str) -> StoreResult<Removal> {
+pub async fn remove(tx: &mut Tx, team: TeamId, name: &str, now: Timestamp) -> StoreResult<Removal> {
     const LEASE: &str = "SELECT COUNT(*) FROM profile_lease WHERE team_id = $1 AND name = $2";
     const SQL: &str = "DELETE FROM profile WHERE team_id = $1 AND name = $2 RETURNING blob";
     team_lock::lock(tx, team).await?;
@@ -190,7 +196,9 @@ pub async fn remove(tx: &mut Tx, team: TeamId, name: &str) -> StoreResult<Remova
     }
     let removed: Option<(String,)> =
         on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).bind(name).fetch_optional(conn).await?);
-    Ok(removed.map_or(Removal::Missing, |(blob,)| Removal::Removed { blob }))
+    let Some((blob,)) = removed else { return Ok(Removal::Missing) };
+    waste::expect(tx, &[blob], now).await?;
+    Ok(Removal::Removed)
 }
 
 #[cfg(test)]
@@ -223,9 +231,15 @@ mod tests {
             assert_eq!(take_for_page(&mut tx, &two, "p").await.unwrap(), PageLease::InLine);
             assert_eq!(take_for_page(&mut tx, &stranger, "p").await.unwrap(), PageLease::Busy);
             assert_eq!(take_for_page(&mut tx, &stranger, "q").await.unwrap(), PageLease::Taken);
-            assert_eq!(remove(&mut tx, team, "p").await.unwrap(), Removal::Busy);
+            assert_eq!(remove(&mut tx, team, "p", now).await.unwrap(), Removal::Busy);
+            assert_eq!(
+                publish_for_page(&mut tx, &one, "p", "blob", 4, now).await.unwrap(),
+                Published::Refused,
+                "not put"
+            );
+            waste::expect(&mut tx, &["blob".to_owned()], now.plus_ms(waste::OWNERLESS_MS)).await.unwrap();
             let saved = publish_for_page(&mut tx, &one, "p", "blob", 4, now).await.unwrap();
-            assert_eq!(saved, Published::Saved { version: 1, replaced: None });
+            assert_eq!(saved, Published::Saved { version: 1 });
             assert_eq!(publish_for_page(&mut tx, &two, "p", "x", 1, now).await.unwrap(), Published::Refused);
             release_for_page(&mut tx, &one).await.unwrap();
             assert_eq!(take_for_page(&mut tx, &two, "p").await.unwrap(), PageLease::Taken);

@@ -1,11 +1,8 @@
-//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old wake-ups, dead workers.
+//! What nobody needs any more: expired jobs, jobs that were never accepted, old wake-ups, dead workers.
 //!
 //! All of it goes in slices, each a transaction of its own: whoever else writes waits for one slice at most, and what one
 //! process leaves undone the next one finds in the rows.
 
-use futures_util::{StreamExt as _, stream};
-
-use crate::blobs::Blobs;
 use crate::clock::Stopwatch;
 use crate::domain::job::{JobStatus, PageState};
 use crate::domain::monitor::ORIGIN;
@@ -26,11 +23,6 @@ const JOBS: i64 = 1_000;
 const HELD_MS: i64 = 600_000;
 /// Bytes of documents that are removed at once: they weigh more than their number.
 const DOCUMENT_BYTES: i64 = 8 << 20;
-/// Jobs whose blobs are looked for in one round, and at the same time.
-const WASTE: i64 = 64;
-const WASTE_AT_ONCE: usize = 16;
-/// Between two tries to remove the blobs of a job, milliseconds.
-const WASTE_PAUSE_MS: i64 = 60_000;
 
 /// The tables that hold rows of a job, with their keys, in the order in which they are emptied. Pages go first: without
 /// its page no attempt writes anything more. Documents come after them.
@@ -45,7 +37,7 @@ const PARTS: [(&str, &str); 8] = [
     ("task", "job_id"),
 ];
 
-/// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`remove_waste`]. Returns how
+/// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`super::waste`]. Returns how
 /// many are gone; 0: none is due, or those that are have rows that somebody writes at the moment.
 pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
     const OLDEST: &str =
@@ -202,33 +194,6 @@ async fn remove_last(tx: &mut Tx, jobs: &[JobId], now: Timestamp) -> StoreResult
         });
     }
     Ok(gone.len() as u64)
-}
-
-/// Removes blobs of jobs that are gone. What cannot be removed now is tried again a minute later. Returns how many jobs
-/// were looked at.
-pub async fn remove_waste(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<usize> {
-    const DUE: &str = "SELECT job_id FROM blob_waste WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
-    const LATER: &str = "UPDATE blob_waste SET due_at = $2 WHERE job_id = $1";
-    const GONE: &str = "DELETE FROM blob_waste WHERE job_id = $1";
-    let due: Vec<(JobId,)> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).bind(WASTE).fetch_all(pool).await?);
-    let removals = due.into_iter().map(|(job,)| {
-        let blobs = blobs.clone();
-        async move { (job, tokio::task::spawn_blocking(move || blobs.remove_job(job)).await.is_ok_and(|done| done)) }
-    });
-    let done: Vec<(JobId, bool)> = stream::iter(removals).buffer_unordered(WASTE_AT_ONCE).collect().await;
-    if done.is_empty() {
-        return Ok(0);
-    }
-    let later = now.plus_ms(WASTE_PAUSE_MS);
-    let mut tx = db.begin_relaxed().await?;
-    for (job, is_gone) in &done {
-        on_db!(&mut tx, |conn| {
-            let query = if *is_gone { sqlx::query(GONE).bind(*job) } else { sqlx::query(LATER).bind(*job).bind(later) };
-            query.execute(conn).await?.rows_affected()
-        });
-    }
-    tx.commit().await?;
-    Ok(done.len())
 }
 
 /// Removes the pages of jobs that were never accepted.

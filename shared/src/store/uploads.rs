@@ -252,7 +252,7 @@ pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::store::{sweep, testing};
+    use crate::store::{testing, waste};
 
     fn blobs() -> Blobs {
         Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", crate::random::id()))).unwrap()
@@ -352,7 +352,7 @@ mod tests {
             assert_eq!(count("SELECT COUNT(*) FROM upload WHERE name = '' AND content_type IS NULL").await, 1);
             assert_eq!(claim(&db, id, db.now()).await.unwrap(), None);
             assert_eq!(blobs.get(&blob).unwrap(), b"never parsed");
-            sweep::remove_waste(&db, &blobs, db.now().plus_ms(VALID_MS + KEPT_MS + 60_000)).await.unwrap();
+            waste::remove_of_jobs(&db, &blobs, db.now().plus_ms(VALID_MS + KEPT_MS + 60_000)).await.unwrap();
             assert!(blobs.get(&blob).is_err());
             expire_at(UNPARSED_WINDOW_MS + 60_000).await;
             assert_eq!(count("SELECT COUNT(*) FROM upload").await, 0);

@@ -203,7 +203,11 @@ impl MuteBucket {
     }
 
     pub(super) fn is_waited_for(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.waiting() > 0
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 }
 

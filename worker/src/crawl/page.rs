@@ -103,7 +103,7 @@ async fn end(
 
 /// The end of a page that has its document: what it leads to, and whether it belongs to the crawl and is delivered.
 async fn conclude(task: &PageTask, visit: Visit, harvest: Harvest, document: Encoded, credits: i64) -> Outcome {
-    match blocking(move || Ok(visit.conclude(harvest))).await {
+    match blocking(task.holder(), move || Ok(visit.conclude(harvest))).await {
         Ok((is_wanted, mut discovery)) => {
             task.context.process.frontiers.forget_known(task.page.job_id, &mut discovery);
             Outcome::Crawled {

@@ -13,6 +13,7 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Urgency;
 use weir_shared::store::StoreResult;
 use weir_shared::store::frontier::add_from_sitemap;
 use weir_shared::store::page::end::{Found, Outcome};
@@ -108,7 +109,8 @@ async fn take_in(
         if let Some(mut batch) = batch {
             batch.entries.retain(|entry| sites.allows(&entry.url));
             let (scope, rules) = (Arc::clone(scope), rules.clone());
-            let sorted = blocking(move || Ok(sort(&scope, rules.as_deref(), batch))).await;
+            let sorted =
+                blocking((page.team_id, Urgency::Background), move || Ok(sort(&scope, rules.as_deref(), batch))).await;
             let Ok((more_found, more_blocked)) = sorted else { continue };
             // Lists repeat themselves; a small memory saves most of the writes for that.
             if keys.len() > 100 * GROUP {

@@ -374,7 +374,7 @@ async fn look_again(
     task.context.process.metrics.second_looks.inc();
     let (html, url) = (Arc::clone(html), url.clone());
     let schema = wanted.schema.clone().unwrap_or_default();
-    blocking(move || {
+    blocking(task.holder(), move || {
         let page = extract::parse(&PageInput { url: &url, html: &html, rendered });
         Seen::of(&page, known, &schema)
     })
@@ -468,7 +468,7 @@ impl Lesson {
         }
         let sample =
             Sample { url: self.url.clone(), html: self.html.to_string(), rendered: self.rendered, data: data.clone() };
-        let packed = blocking(move || {
+        let packed = blocking(task.holder(), move || {
             let json = serde_json::to_vec(&sample).map_err(std::io::Error::other);
             let packed = json.and_then(|json| zstd::bulk::compress(&json, 3));
             packed.map_err(|_| PageError::last(ErrorCode::Unknown, "The page could not be packed."))

@@ -9,7 +9,8 @@ use weir_shared::clock;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::scrape::JsonFormat;
 use weir_shared::fault::FaultPoint;
-use weir_shared::ids::KeyId;
+use weir_shared::guests::Urgency;
+use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::extractors::Topic;
 use weir_shared::store::{StoreError, StoreResult};
 
@@ -82,19 +83,23 @@ async fn run(context: &Arc<WorkerContext>, order: &Order) -> StoreResult<()> {
 async fn written(reader: &Reader<'_>, order: &Order, bodies: Vec<Vec<u8>>) -> Result<Learned, String> {
     let schema = order.wanted.schema.clone().ok_or("there is no schema")?;
     let room = reader.room_for_pages(bodies.len());
-    let (samples, shown) = off_thread(move || unpacked(&bodies, room)).await?;
+    let team = order.topic.team;
+    let (samples, shown) = off_thread(team, move || unpacked(&bodies, room)).await?;
     let samples = Arc::new(samples);
     let prompt = order.wanted.prompt.as_deref();
     let check = |form: Value| {
         let (samples, schema) = (Arc::clone(&samples), schema.clone());
-        off_thread(move || judged(form, &schema, &samples))
+        off_thread(team, move || judged(form, &schema, &samples))
     };
     reader.write_extractor(&schema, prompt, &shown, check).await.map_err(|error| error.to_string())
 }
 
 /// Work that computes, off the async threads.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    blocking(move || Ok::<_, PageError>(work())).await.map_err(|error| error.message)?
+async fn off_thread<T: Send + 'static>(
+    team: TeamId,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    blocking((team, Urgency::Background), move || Ok::<_, PageError>(work())).await.map_err(|error| error.message)?
 }
 
 fn unpacked(bodies: &[Vec<u8>], room: usize) -> Result<(Vec<Sample>, Vec<Shown>), String> {

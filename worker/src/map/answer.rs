@@ -46,7 +46,7 @@ impl Gathered {
 /// When it cannot be packed.
 pub async fn answer(task: &PageTask, gathered: Gathered) -> Result<Encoded, MapError> {
     let job = task.page.job_id;
-    let packed = blocking(move || {
+    let packed = blocking(task.holder(), move || {
         let (links, warnings) = gathered.ordered();
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         let answer = MapAnswer { success: true, id: job, links: &links, warning };

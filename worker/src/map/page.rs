@@ -40,6 +40,7 @@ pub async fn visit(
     url: &Url,
     headers: &CallerHeaders,
     route: &SiteRoute,
+    team: TeamId,
     deadline: Instant,
 ) -> Result<Visited, FetchError> {
     let request = FetchRequest {
@@ -65,7 +66,7 @@ pub async fn visit(
             is_scripted: false,
         });
     }
-    let read = blocking(move || {
+    let read = blocking((team, Urgency::Direct), move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         Ok(read(fetched.url, fetched.status, &text, false))
     });
@@ -109,7 +110,7 @@ pub async fn render(
             return None;
         }
     };
-    blocking(move || Ok(read(rendered.url, rendered.status, &rendered.html, true))).await.ok()
+    blocking((team, Urgency::Direct), move || Ok(read(rendered.url, rendered.status, &rendered.html, true))).await.ok()
 }
 
 fn read(url: Url, status: u16, html: &str, rendered: bool) -> Visited {

@@ -168,7 +168,7 @@ impl Map<'_> {
     /// Reads a page of the site.
     pub async fn visit(&self, url: &Url) -> Result<Visited, FetchError> {
         let deadline = self.deadline.min(clock::deadline(PAGE_PATIENCE));
-        page::visit(self.context, url, &self.headers, &self.route, deadline).await
+        page::visit(self.context, url, &self.headers, &self.route, self.team, deadline).await
     }
 
     fn add_page(&self, page: &Visited, own: Origin, linked: Origin) {

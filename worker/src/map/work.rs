@@ -12,6 +12,7 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::map::{CREDITS, Link, MAX_LIMIT, MapOptions, MapScope};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
 use weir_shared::store::maps;
 use weir_shared::store::page::end::{Encoded, Outcome};
@@ -96,7 +97,7 @@ pub async fn links(
 ) -> Result<Vec<Link>, MapError> {
     let deadline = clock::deadline(options.timeout.map_or(PATIENCE, Duration::from_millis).min(PATIENCE));
     let gathered = gather(context, team, url, options, deadline).await?;
-    blocking(move || Ok(gathered.ordered().0)).await.map_err(|_| MapError::internal())
+    blocking((team, Urgency::Background), move || Ok(gathered.ordered().0)).await.map_err(|_| MapError::internal())
 }
 
 /// Reads the site.

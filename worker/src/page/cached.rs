@@ -71,8 +71,10 @@ fn miss(options: &CacheOptions) -> Option<PageError> {
 
 /// Makes the page. `None`: what is asked for cannot be made of this.
 async fn make(task: &PageTask, found: &Found, deadline: Instant) -> Result<Option<Made>, PageError> {
-    let (blobs, packed) = (task.context.process.blobs.clone(), found.clone());
-    let unpacked = blocking(move || Ok(packed.unpack(&blobs))).await?;
+    let unpacked = match found.clone().bring(&task.context.process.blobs).await {
+        Ok(brought) => blocking(task.holder(), move || Ok(brought.unpack())).await?,
+        Err(error) => Err(error),
+    };
     let kept = match unpacked {
         Ok(content) => Kept::new(found, content),
         Err(StoreError::Lost(why)) => {

@@ -93,7 +93,7 @@ impl Sent {
             return Self::Whole(answer.into());
         }
         let task = task.clone();
-        Self::Ahead(cpu::ahead(move || answer.pack(&task)))
+        Self::Ahead(cpu::ahead(task.holder(), move || answer.pack(&task)))
     }
 
     /// Ready to be stored. `None`: it is not kept. Computes and blocks.

@@ -36,7 +36,7 @@ pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) ->
     let made = match format.map(Format::kind) {
         Some(Kind::Pdf) => pdf::document(task, response, file, deadline).await,
         Some(Kind::Image) => picture::document(task, response, file, deadline).await,
-        Some(Kind::Html) => blocking(move || from_html(&task, response, &file)).await,
+        Some(Kind::Html) => blocking(task.holder(), move || from_html(&task, response, &file)).await,
         _ => office::document(task, response, file, Some(upload.name.clone()), deadline).await,
     };
     Ok(Loaded { made: made?, engine: Engine::Upload, is_blocked: false })

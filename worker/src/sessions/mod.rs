@@ -165,7 +165,7 @@ impl Sessions {
         };
         session.takes_no_more_calls();
         self.write_close(session.id, reason).await;
-        let mut archived = tokio::select! {
+        let archived = tokio::select! {
             biased;
             () = self.fenced.cancelled() => {
                 self.lock().remove(&session.id);
@@ -176,8 +176,7 @@ impl Sessions {
         };
         let mut pause = Duration::from_millis(100);
         loop {
-            let (db, blobs) = (&self.resources.db, &self.resources.blobs);
-            match save::destroy(db, blobs, session.id, reason, archived.as_mut()).await {
+            match save::destroy(&self.resources.db, session.id, reason, archived.as_ref()).await {
                 Ok(()) => break,
                 Err(error) if self.fenced.is_cancelled() => {
                     tracing::warn!(session.id = %session.id, %error, "the session's end is left to the others");
@@ -214,7 +213,7 @@ impl Sessions {
     }
 
     async fn destroy(&self, id: SessionId, reason: EndReason) -> StoreResult<()> {
-        save::destroy(&self.resources.db, &self.resources.blobs, id, reason, None).await
+        save::destroy(&self.resources.db, id, reason, None).await
     }
 
     /// Ends the session in good order and waits until its row says so. `false`: it is not open here.

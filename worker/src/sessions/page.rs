@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::profiles::{self, PageLease};
+use weir_shared::store::profiles::{self, PageLease, Published};
 use weir_shared::store::{Db, StoreError, StoreResult};
 
 use super::cookies::settable;
@@ -134,9 +135,10 @@ async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, 
 async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
     let OnProfile { resources, page, .. } = work;
     let left = request.deadline.saturating_duration_since(clock::instant());
-    let deadline = request.deadline - SAVING.min(left / 3);
+    let by = request.deadline;
+    let deadline = by - SAVING.min(left / 3);
     let (rendered, solo) = open(work, RenderRequest { deadline, ..request }).await?;
-    let packed = pack(work, &solo).await;
+    let packed = pack(work, &solo, by).await;
     solo.stop().await;
     match packed {
         Ok(()) => Ok((rendered, true)),
@@ -148,45 +150,37 @@ async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, 
     }
 }
 
-async fn pack(work: OnProfile<'_>, solo: &Solo) -> anyhow::Result<()> {
+async fn pack(work: OnProfile<'_>, solo: &Solo, by: Instant) -> anyhow::Result<()> {
     let OnProfile { resources, page, profile, .. } = work;
     let cookies = solo.close().await?;
     let home = solo.home().ok_or_else(|| anyhow::anyhow!("the browser's folder is gone"))?;
-    let (blobs, vault, owner) = (resources.blobs.clone(), resources.vault.clone(), owner(page.team_id, &profile.name));
+    let (vault, owner) = (resources.vault.clone(), owner(page.team_id, &profile.name));
+    let packed = tokio::task::spawn_blocking(move || vault.pack(&home, &cookies, &owner)).await??;
     let key = format!("profiles/{}/{}-{}.bin", page.team_id, page.id, page.epoch);
-    let (stored, name) = (key.clone(), key);
-    let size = tokio::task::spawn_blocking(move || -> anyhow::Result<i64> {
-        let packed = vault.pack(&home, &cookies, &owner)?;
-        blobs.put(&stored, &packed)?;
-        Ok(packed.len() as i64)
-    })
-    .await??;
-    let mut archive = Archive::new(name, size);
+    let archive = Archive::store(&resources.db, &resources.blobs, key, packed, by).await?;
     let mut pauses = PAUSES.into_iter();
     let is_saved = loop {
-        match publish(&resources.db, page, &profile.name, &mut archive).await {
+        match publish(&resources.db, page, &profile.name, &archive).await {
             Ok(is_saved) => break is_saved,
-            // The commit may have happened all the same: the archive stays, and the next try looks at the row.
+            // The commit may have happened all the same: the next try looks at the row.
             Err(error) => match pauses.next() {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error.into()),
             },
         }
     };
-    archive.tidy(&resources.blobs).await;
     if !is_saved {
         anyhow::bail!("another attempt has taken over");
     }
-    resources.metrics.profile_bytes.inc_by(size.unsigned_abs());
+    resources.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());
     Ok(())
 }
 
 /// `false`: the attempt does not hold the profile any more.
-async fn publish(db: &Db, page: &Claimed, name: &str, archive: &mut Archive) -> StoreResult<bool> {
+async fn publish(db: &Db, page: &Claimed, name: &str, archive: &Archive) -> StoreResult<bool> {
     let mut tx = db.begin().await?;
     let (blob, size) = (&archive.blob, archive.size);
     let published = profiles::publish_for_page(&mut tx, page, name, blob, size, db.now()).await?;
-    let is_saved = archive.tried(published);
     tx.commit().await?;
-    Ok(is_saved)
+    Ok(published != Published::Refused)
 }

@@ -1,76 +1,61 @@
-//! A profile's archive on its way to become the profile's state.
+//! A profile's archive on its way to become the profile's state: it waits among the blobs until a row names it.
 //!
-//! A commit whose answer is lost may have happened, so every step here may be asked for again: what the rows name by then
-//! is never removed.
+//! A commit whose answer is lost may have happened, so every step here may be asked for again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 use weir_shared::blobs::Blobs;
+use weir_shared::clock;
 use weir_shared::domain::session::EndReason;
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::SessionId;
 use weir_shared::store::profiles::{self, Published};
-use weir_shared::store::{Db, StoreResult, sessions};
+use weir_shared::store::{Db, StoreResult, sessions, waste};
+
+/// Pauses between two tries to store an archive: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
 /// An archive in the blobs.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub blob: String,
     pub size: i64,
-    /// What an earlier try replaced, if that try was committed.
-    replaced: Option<String>,
 }
 
 impl Archive {
-    /// One that is not published yet.
-    pub(super) fn new(blob: String, size: i64) -> Self {
-        Self { blob, size, replaced: None }
-    }
-
-    /// Takes down how a try to publish it went. `false`: the profile belongs to somebody else by now.
-    pub(super) fn tried(&mut self, published: Published) -> bool {
-        match published {
-            Published::Saved { replaced, .. } => {
-                self.replaced = replaced.or(self.replaced.take());
-                true
+    /// Stores one under this key. Where the blobs or the database are away it is tried again until then.
+    pub(super) async fn store(db: &Db, blobs: &Blobs, key: String, packed: Vec<u8>, by: Instant) -> StoreResult<Self> {
+        let packed = Arc::new(packed);
+        let [mut pause, longest] = PAUSES;
+        while let Err(error) = waste::put(db, blobs, &key, Arc::clone(&packed)).await {
+            if clock::instant() + pause >= by {
+                return Err(error);
             }
-            Published::Refused => {
-                self.replaced = Some(self.blob.clone());
-                false
-            }
+            tracing::warn!(key, %error, "a profile cannot be stored yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(longest);
         }
-    }
-
-    /// Removes the blob that nothing names any more, once the last try is known to be committed.
-    pub(super) async fn tidy(&mut self, blobs: &Blobs) {
-        if let Some(unused) = self.replaced.take() {
-            let blobs = blobs.clone();
-            let _ = tokio::task::spawn_blocking(move || blobs.remove(&unused)).await;
-        }
+        Ok(Self { blob: key, size: packed.len() as i64 })
     }
 }
 
 /// Destroys a session's row, in one transaction with the publication of its archive, if there is one. After an error it
 /// may be called again.
-pub(super) async fn destroy(
-    db: &Db,
-    blobs: &Blobs,
-    id: SessionId,
-    reason: EndReason,
-    mut archive: Option<&mut Archive>,
-) -> StoreResult<()> {
+pub(super) async fn destroy(db: &Db, id: SessionId, reason: EndReason, archive: Option<&Archive>) -> StoreResult<()> {
     if archive.is_some() {
         db.faults().reach(FaultPoint::BetweenBlobAndRow)?;
     }
     let mut tx = db.begin().await?;
-    if let Some(archive) = &mut archive {
+    if let Some(archive) = archive {
         let published = profiles::publish(&mut tx, id, &archive.blob, archive.size, db.now()).await?;
-        archive.tried(published);
+        if published == Published::Refused {
+            tracing::warn!(session.id = %id, "the profile is not saved: it is somebody else's to save, or it took too long");
+        }
     }
     sessions::destroy(&mut tx, id, reason, db.now()).await?;
-    tx.commit().await?;
-    if let Some(archive) = archive {
-        archive.tidy(blobs).await;
-    }
-    Ok(())
+    tx.commit().await
 }
 
 #[cfg(test)]
@@ -115,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_save_whose_answer_was_lost_loses_nothing() {
+    async fn a_save_whose_answer_was_lost_loses_nothing_and_leaves_nothing() {
         let root = std::env::temp_dir().join(format!("weir-save-{}", weir_shared::random::id()));
         let url = DatabaseUrl::Sqlite(root.join("weir.db"));
         let (db, blobs) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Blobs::open(&root).unwrap());
@@ -138,36 +123,62 @@ mod tests {
         let team = teams::insert(&mut tx, "a", now).await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
         tx.commit().await.unwrap();
-        let end = async |id, archive: &mut Archive| destroy(&db, &blobs, id, EndReason::Deleted, Some(archive)).await;
+        let packed = |text: &str| text.as_bytes().to_vec();
+        let store =
+            async |key: &str| Archive::store(&db, &blobs, key.to_owned(), packed(key), clock::instant()).await.unwrap();
+        let end = async |id, archive: &Archive| destroy(&db, id, EndReason::Deleted, Some(archive)).await;
+        let saved = async || profiles::current(&db, team, "p").await.unwrap().map(|version| version.blob);
+        let kept = async |after_ms| {
+            waste::remove(&db, &blobs, db.now().plus_ms(after_ms)).await.unwrap();
+            ["one", "two", "late"].map(|key| blobs.get(key).is_ok_and(|bytes| bytes == key.as_bytes()))
+        };
 
-        let (first, mut archive) = (place(&db, team).await, Archive::new("one".to_owned(), 3));
-        blobs.put("one", b"one").unwrap();
+        let (first, archive) = (place(&db, team).await, store("one").await);
         db.faults().arm(FaultPoint::BetweenBlobAndRow, Fault::Fail, 1);
-        assert!(end(first, &mut archive).await.is_err());
-        assert!(profiles::current(&db, team, "p").await.unwrap().is_none() && blobs.get("one").is_ok());
-        end(first, &mut archive).await.unwrap();
+        assert!(end(first, &archive).await.is_err());
+        assert_eq!((saved().await, kept(0).await), (None, [true, false, false]));
+        end(first, &archive).await.unwrap();
         // Saved a second time, as by a worker that did not hear of its commit.
-        end(first, &mut archive).await.unwrap();
-        assert_eq!(profiles::current(&db, team, "p").await.unwrap().unwrap().blob, "one");
-        assert_eq!(blobs.get("one").unwrap(), b"one");
+        end(first, &archive).await.unwrap();
+        assert_eq!((saved().await, kept(waste::OWNERLESS_MS).await), (Some("one".to_owned()), [true, false, false]));
 
-        // The archive that it replaced is removed by the try whose commit is confirmed.
-        let (second, mut archive) = (place(&db, team).await, Archive::new("two".to_owned(), 3));
-        blobs.put("two", b"two").unwrap();
-        let mut tx = db.begin().await.unwrap();
-        archive.tried(profiles::publish(&mut tx, second, "two", 3, now).await.unwrap());
-        sessions::destroy(&mut tx, second, EndReason::Deleted, now).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(blobs.get("one").unwrap(), b"one", "nobody heard of the commit");
-        end(second, &mut archive).await.unwrap();
-        assert_eq!(blobs.get("two").unwrap(), b"two");
-        assert!(blobs.get("one").is_err());
+        // The archive that it replaces goes, whoever hears of the commit.
+        let (second, archive) = (place(&db, team).await, store("two").await);
+        end(second, &archive).await.unwrap();
+        assert_eq!((saved().await, kept(0).await), (Some("two".to_owned()), [false, true, false]));
 
-        // A saver that was given up removes its own archive alone.
-        let mut late = Archive::new("late".to_owned(), 4);
-        blobs.put("late", b"late").unwrap();
-        end(first, &mut late).await.unwrap();
-        assert!(blobs.get("late").is_err() && blobs.get("two").is_ok());
+        // One of a saver that was given up goes as well.
+        end(first, &store("late").await).await.unwrap();
+        assert_eq!((saved().await, kept(0).await), (Some("two".to_owned()), [false, true, true]));
+        assert_eq!(kept(waste::OWNERLESS_MS).await, [false, true, false]);
+
+        // What has waited for so long that it may be gone is not saved any more.
+        let (third, archive) = (place(&db, team).await, store("late").await);
+        assert_eq!(kept(waste::OWNERLESS_MS).await, [false, true, false]);
+        end(third, &archive).await.unwrap();
+        assert_eq!(saved().await.as_deref(), Some("two"));
+        db.close().await;
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_archive_is_stored_when_its_place_is_back() {
+        let root = std::env::temp_dir().join(format!("weir-save-{}", weir_shared::random::id()));
+        let db = Db::connect(&DatabaseUrl::Sqlite(root.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
+        store::migrate(&db).await.unwrap();
+        let (place, away) = (root.join("blobs"), root.join("away"));
+        let blobs = Blobs::open(&place).unwrap();
+        std::fs::rename(&place, &away).unwrap();
+        std::fs::write(&place, "no folder").unwrap();
+        let store = async |by| Archive::store(&db, &blobs, "one".to_owned(), b"one".to_vec(), by).await;
+        assert!(store(clock::instant()).await.is_err());
+        let back = async {
+            tokio::time::sleep(PAUSES[0]).await;
+            std::fs::remove_file(&place).unwrap();
+            std::fs::rename(&away, &place).unwrap();
+        };
+        let (stored, ()) = tokio::join!(store(clock::deadline(Duration::from_secs(60))), back);
+        assert_eq!((stored.unwrap().size, blobs.get("one").unwrap().as_slice()), (3, b"one".as_slice()));
         db.close().await;
         std::fs::remove_dir_all(root).unwrap();
     }

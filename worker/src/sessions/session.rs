@@ -40,6 +40,8 @@ use crate::sandbox::{self, BrowserBox, Exit, SessionDir};
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
 const CLOSE: Duration = Duration::from_secs(5);
+/// Time to store a profile, while the place of blobs or the database is away.
+const STORE: Duration = Duration::from_secs(120);
 /// How long a proxy may take to accept a connection when something has failed.
 const PROXY_ANSWER: Duration = Duration::from_secs(2);
 /// How often running code counts as use.
@@ -195,7 +197,7 @@ impl Session {
             rules,
             activity,
             live,
-            budget: Budget::default(),
+            budget: Budget::of(row.team_id),
             ended: ended.clone(),
         });
         let path = dir.io.join("cdp.sock");
@@ -414,15 +416,10 @@ impl Session {
         tokio::time::timeout(CLOSE, self.browser.exited())
             .await
             .map_err(|_| anyhow::anyhow!("the browser did not end within {CLOSE:?}"))?;
-        let (blobs, vault, home) = (resources.blobs.clone(), resources.vault.clone(), self.dir.home.clone());
-        let owner = owner(self.team, &profile.name);
-        let key = format!("profiles/{}/{}.bin", self.team, self.id);
-        let archive = tokio::task::spawn_blocking(move || -> anyhow::Result<Archive> {
-            let packed = vault.pack(&home, &cookies, &owner)?;
-            blobs.put(&key, &packed)?;
-            Ok(Archive::new(key, packed.len() as i64))
-        })
-        .await??;
+        let (vault, home, owner) = (resources.vault.clone(), self.dir.home.clone(), owner(self.team, &profile.name));
+        let packed = tokio::task::spawn_blocking(move || vault.pack(&home, &cookies, &owner)).await??;
+        let (key, by) = (format!("profiles/{}/{}.bin", self.team, self.id), clock::deadline(STORE));
+        let archive = Archive::store(&resources.db, &resources.blobs, key, packed, by).await?;
         resources.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());
         Ok(archive)
     }

@@ -73,7 +73,7 @@ pub async fn run(to: &Path, site: Option<&str>, db: &Db, settings: &Settings, ou
                 files += 1;
                 archive = Archive::create(&next)?;
             }
-            match write(&mut archive, kept, &blobs) {
+            match write(&mut archive, kept, &blobs).await {
                 Ok(()) => pages += 1,
                 Err(Trouble::Lost(why)) => {
                     complain(format_args!("left out: {why}"));
@@ -103,10 +103,13 @@ enum Trouble {
     Other(anyhow::Error),
 }
 
-fn write(archive: &mut Archive, kept: Kept, blobs: &Blobs) -> Result<(), Trouble> {
-    let content = kept.found.unpack(blobs).map_err(|error| match error {
-        StoreError::Lost(why) => Trouble::Lost(format!("{}: {why}", kept.found.head.url)),
+async fn write(archive: &mut Archive, kept: Kept, blobs: &Blobs) -> Result<(), Trouble> {
+    let url = kept.found.head.url.clone();
+    let trouble = |error| match error {
+        StoreError::Lost(why) => Trouble::Lost(format!("{url}: {why}")),
         error => Trouble::Other(error.into()),
-    })?;
-    archive.page(&kept.found, content.into_parts()).map_err(Trouble::Other)
+    };
+    let found = kept.found.bring(blobs).await.map_err(trouble)?;
+    let content = found.unpack().map_err(trouble)?;
+    archive.page(&found, content.into_parts()).map_err(Trouble::Other)
 }

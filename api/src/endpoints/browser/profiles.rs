@@ -1,6 +1,6 @@
 //! `DELETE /v2/browser/profiles/{name}` (wire 8.1): forgets what was saved under a name.
 
-use actix_web::web::{self, Path};
+use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,12 +40,8 @@ pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> A
         removal = try_remove(&app, &caller, &name).await?;
     }
     match removal {
-        Removal::Removed { blob } => {
-            let blobs = app.blobs.clone();
-            // A session that loads it at this moment either has it already or begins with an empty profile.
-            web::block(move || blobs.remove(&blob)).await.map_err(|e| ApiError::internal(&e))?;
-            Ok(HttpResponse::Ok().json(Body { success: true }))
-        }
+        // A session that loads it at this moment either has it already or begins with an empty profile.
+        Removal::Removed => Ok(HttpResponse::Ok().json(Body { success: true })),
         Removal::Missing => Err(ApiError::new(ErrorCode::NotFound, "Profile not found.")),
         Removal::Busy => Err(ApiError::new(
             ErrorCode::Conflict,
@@ -56,11 +52,10 @@ pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> A
 
 async fn try_remove(app: &App, caller: &Caller, name: &str) -> ApiResult<Removal> {
     let mut tx = app.db.begin().await?;
-    let removal = profiles::remove(&mut tx, caller.team_id(), name).await?;
+    let removal = profiles::remove(&mut tx, caller.team_id(), name, app.db.now()).await?;
     if let Err(error) = tx.commit().await {
-        // Where the answer alone was lost the profile is gone, and so must be its blob.
-        let is_removed = matches!(removal, Removal::Removed { .. });
-        if !is_removed || profiles::current(&app.db, caller.team_id(), name).await?.is_some() {
+        // Where the answer alone was lost the profile is gone.
+        if removal != Removal::Removed || profiles::current(&app.db, caller.team_id(), name).await?.is_some() {
             return Err(error.into());
         }
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use actix_web::web;
 use futures_util::future::join_all;
 use weir_extract::{ExtractOptions, PageInput};
-use weir_shared::blobs::Blobs;
 use weir_shared::domain::cache::{self, Head};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::Source;
@@ -64,8 +63,8 @@ async fn cached(app: &App, asked: &Asked, url: &str) -> Option<String> {
     let lookup = cache::lookup(url, &ScrapeOptions::default(), asked.caller.team_id(), app.db.now())?;
     let found = store::find(&app.db, &lookup).await.ok()?;
     let found = found.into_iter().find(|found| found.head.status == 200 && is_page(&found.head))?;
-    let blobs = app.blobs.clone();
-    web::block(move || text_of(&found, &blobs)).await.ok()?
+    let found = found.bring(&app.blobs).await.ok()?;
+    web::block(move || text_of(&found)).await.ok()?
 }
 
 fn is_page(found: &Head) -> bool {
@@ -73,9 +72,9 @@ fn is_page(found: &Head) -> bool {
     said.starts_with("text/html") || said.starts_with("application/xhtml+xml")
 }
 
-/// The main text of a page of HTML. Computes and blocks.
-fn text_of(found: &Found, blobs: &Blobs) -> Option<String> {
-    let [body, dom, ..] = found.unpack(blobs).ok()?.into_parts();
+/// The main text of a page of HTML. Computes.
+fn text_of(found: &Found) -> Option<String> {
+    let [body, dom, ..] = found.unpack().ok()?.into_parts();
     let (rendered, charset) = (dom.is_some(), found.head.charset.as_deref());
     let bytes = dom.or(body)?;
     let html = weir_extract::charset::decode(&bytes, if rendered { Some("utf-8") } else { charset });

@@ -10,7 +10,7 @@ use crate::domain::session::{CreateSession, EndReason, SessionKind, SessionState
 use crate::ids::{PageId, SessionId, TeamId, WorkerId};
 use crate::store::profiles::{self, Published, Removal};
 use crate::store::testing::{databases, team};
-use crate::store::{Db, StoreError, credits, nodes, nodes::NodeRow, sweep, teams};
+use crate::store::{Db, StoreError, credits, nodes, nodes::NodeRow, sweep, teams, waste};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -362,14 +362,16 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
 
         assert_eq!(profiles::current(&db, mine, "p").await.unwrap(), None);
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(profiles::remove(&mut tx, mine, "p").await.unwrap(), Removal::Busy);
-        assert_eq!(profiles::remove(&mut tx, mine, "q").await.unwrap(), Removal::Missing);
+        assert_eq!(profiles::remove(&mut tx, mine, "p", now).await.unwrap(), Removal::Busy);
+        assert_eq!(profiles::remove(&mut tx, mine, "q", now).await.unwrap(), Removal::Missing);
+        let put = ["one", "two", "late"].map(str::to_owned);
+        waste::expect(&mut tx, &put, now.plus_ms(waste::OWNERLESS_MS)).await.unwrap();
         let refused = profiles::publish(&mut tx, reader, "r", 1, now).await.unwrap();
         assert_eq!(refused, Published::Refused, "a reader saves nothing");
         let first = profiles::publish(&mut tx, saver, "one", 10, now).await.unwrap();
-        assert_eq!(first, Published::Saved { version: 1, replaced: None });
+        assert_eq!(first, Published::Saved { version: 1 });
         let second = profiles::publish(&mut tx, saver, "two", 20, now).await.unwrap();
-        assert_eq!(second, Published::Saved { version: 2, replaced: Some("one".into()) });
+        assert_eq!(second, Published::Saved { version: 2 });
         tx.commit().await.unwrap();
         let current = profiles::current(&db, mine, "p").await.unwrap().unwrap();
         assert_eq!((current.version, current.blob.as_str(), current.size), (2, "two", 20));
@@ -378,7 +380,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
         end(&db, saver, EndReason::Deleted, now).await;
         let mut tx = db.begin().await.unwrap();
         let again = profiles::publish(&mut tx, saver, "two", 20, now).await.unwrap();
-        assert_eq!(again, Published::Saved { version: 2, replaced: None }, "the answer to its commit was lost");
+        assert_eq!(again, Published::Saved { version: 2 }, "the answer to its commit was lost");
         let late = profiles::publish(&mut tx, saver, "late", 1, now).await.unwrap();
         assert_eq!(late, Published::Refused, "the lease is gone with the session");
         tx.commit().await.unwrap();
@@ -390,8 +392,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
         assert_eq!(load(&db, next).await.unwrap().unwrap().profile_version, Some(3), "what it really loaded");
         end(&db, next, EndReason::Deleted, now).await;
         let mut tx = db.begin().await.unwrap();
-        let removed = profiles::remove(&mut tx, mine, "p").await.unwrap();
-        assert_eq!(removed, Removal::Removed { blob: "two".into() });
+        assert_eq!(profiles::remove(&mut tx, mine, "p", now).await.unwrap(), Removal::Removed);
         tx.commit().await.unwrap();
         assert_eq!(profiles::current(&db, mine, "p").await.unwrap(), None);
     }

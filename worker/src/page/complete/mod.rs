@@ -62,7 +62,7 @@ pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<
     process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
     outcome?;
     let task = task.clone();
-    blocking(move || {
+    blocking(task.holder(), move || {
         draft.response.derived.extend(kept.into_iter().flat_map(KeptAnswers::into_pieces));
         draft.encode(&task)
     })
@@ -85,7 +85,7 @@ async fn steps(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &
     let options = task.options();
     read::read(task, reader, deadline, draft).await?;
     if let Some(redaction) = &options.redact_pii {
-        redact::redact(redaction, options, reader, draft).await?;
+        redact::redact(redaction, options, reader, task.holder(), draft).await?;
     }
     if let Some(tracking) = options.change_tracking() {
         track::track(task, tracking, reader, deadline, draft).await?;

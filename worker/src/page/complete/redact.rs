@@ -3,6 +3,7 @@
 use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::scrape::{Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Holder;
 
 use super::failure::page_error;
 use crate::page::cpu::blocking;
@@ -16,6 +17,7 @@ pub async fn redact(
     redaction: &Redaction,
     options: &ScrapeOptions,
     reader: &Reader<'_>,
+    holder: Holder,
     draft: &mut Draft,
 ) -> Result<(), PageError> {
     let kinds = redaction.names();
@@ -27,7 +29,7 @@ pub async fn redact(
         );
     } else if !kinds.is_empty() {
         let document = draft.document.clone();
-        let text = blocking(move || Ok(Redactor::texts(&document))).await?;
+        let text = blocking(holder, move || Ok(Redactor::texts(&document))).await?;
         let found = reader.names(&draft.response.url, &text, &kinds).await;
         names = found.map_err(|error| page_error("redactPII", &error))?;
     }
@@ -37,7 +39,7 @@ pub async fn redact(
     }
     let (redaction, document) = (redaction.clone(), std::mem::take(&mut draft.document));
     let country = options.location.as_ref().map(|location| location.country.clone());
-    draft.document = blocking(move || {
+    draft.document = blocking(holder, move || {
         let broken = |what: String| {
             tracing::error!(error = what, "a document cannot be redacted");
             PageError::last(ErrorCode::Unknown, "The page could not be redacted.")

@@ -6,6 +6,7 @@ use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
 use weir_shared::domain::watch::Watch;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Holder;
 use weir_shared::store::cache as store;
 use weir_shared::store::snapshots::{self, Snapshot};
 
@@ -51,12 +52,12 @@ pub async fn track(
     let mut compared = Compared { status, before, now, is_of_before: false, told: Map::new() };
     compared.make_anew(task, deadline).await;
     if let Some(watch) = &tracking.watch {
-        compared = compared.without_noise(watch).await?;
+        compared = compared.without_noise(watch, task.holder()).await?;
     }
     if tracking.json && !is_gone {
         compared.read(reader, tracking, draft).await?;
     }
-    compared.write_diff(tracking, draft).await?;
+    compared.write_diff(tracking, task.holder(), draft).await?;
     if let Some(goal) = tracking.watch.as_ref().and_then(|watch| watch.goal.as_deref()) {
         compared.judge(reader, goal, draft).await;
     }
@@ -101,12 +102,12 @@ impl Compared {
     }
 
     /// What differs only by what does not count is the same, and stays what the next page is compared with.
-    async fn without_noise(mut self, watch: &Watch) -> Result<Self, PageError> {
+    async fn without_noise(mut self, watch: &Watch, holder: Holder) -> Result<Self, PageError> {
         if self.status != Status::Changed {
             return Ok(self);
         }
         let noise = watch.noise.clone();
-        blocking(move || {
+        blocking(holder, move || {
             let rules = noise.rules().map_err(|problem| PageError::last(ErrorCode::Unknown, problem))?;
             if let Some(before) = &self.before
                 && rules.is_same(&before.markdown, &self.now.markdown)
@@ -164,7 +165,12 @@ impl Compared {
     }
 
     /// The lines that differ, where they are asked for.
-    async fn write_diff(&mut self, tracking: &ChangeTracking, draft: &mut Draft) -> Result<(), PageError> {
+    async fn write_diff(
+        &mut self,
+        tracking: &ChangeTracking,
+        holder: Holder,
+        draft: &mut Draft,
+    ) -> Result<(), PageError> {
         if self.status != Status::Changed || !tracking.git_diff {
             return Ok(());
         }
@@ -176,7 +182,7 @@ impl Compared {
             let rules = noise.rules().map_err(|problem| PageError::last(ErrorCode::Unknown, problem))?;
             Ok(changes::diff(&rules.tidy(&before), &rules.tidy(&now)))
         };
-        let (diff, is_cut) = blocking(work).await?;
+        let (diff, is_cut) = blocking(holder, work).await?;
         self.told.insert("diff".to_owned(), diff);
         if is_cut {
             draft.warn("changeTracking: the diff was cut at 1 MiB.");
@@ -219,8 +225,8 @@ async fn made_anew(task: &PageTask, digest: &str, deadline: Instant) -> Option<S
             return None;
         }
     };
-    let (blobs, packed) = (process.blobs.clone(), found.clone());
-    let content = blocking(move || Ok(packed.unpack(&blobs).ok())).await.ok()??;
+    let brought = found.clone().bring(&process.blobs).await.ok()?;
+    let content = blocking(task.holder(), move || Ok(brought.unpack().ok())).await.ok()??;
     let kept = Kept::new(&found, content)?;
     match Box::pin(from_stored(task, &found, kept, deadline)).await {
         Ok(Some(Made::Unread(draft))) => draft.document.markdown.map(|text| changes::comparable(&text).0),

@@ -65,7 +65,8 @@ pub async fn from_fetched(
     response.sent = Sent::fetched(task, request, &fetched, kind);
     let task = task.clone();
     if task.options().wants(&Format::RawBase64) {
-        return blocking(move || raw::document(&task, response, &fetched, kind).map(FromFetched::file)).await;
+        return blocking(task.holder(), move || raw::document(&task, response, &fetched, kind).map(FromFetched::file))
+            .await;
     }
     // Files in boxes: most pages are none, and each would carry the state of reading one.
     if weir_office::begins_as_office(&fetched.body) {
@@ -78,16 +79,16 @@ pub async fn from_fetched(
             Box::pin(picture::document(task, response, fetched.body, deadline)).await.map(FromFetched::file)
         }
         BodyKind::Other if media::is_asked_for(task.options()) => {
-            blocking(move || media::file(&task, response, &media_type).map(FromFetched::file)).await
+            blocking(task.holder(), move || media::file(&task, response, &media_type).map(FromFetched::file)).await
         }
         BodyKind::Other => Err(PageError::unsupported(&media_type)),
         BodyKind::Html => {
             let (asked, site) = (request.url.clone(), KnownSite::of(&task, &response.url).await);
             let lookout = Lookout::of(&task).await?;
-            blocking(move || from_html(&task, response, &fetched, (&asked, site, lookout))).await
+            blocking(task.holder(), move || from_html(&task, response, &fetched, (&asked, site, lookout))).await
         }
         _ => {
-            blocking(move || {
+            blocking(task.holder(), move || {
                 let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
                 let is_blocked = is_refusal(response.status, "", 0);
                 let made = files::document(&task, response, &text, kind)?;

@@ -72,5 +72,5 @@ pub async fn at_once(task: &PageTask, request: &PageRequest, deadline: Instant) 
         ..SiteResponse::new(request, opened.url, opened.status, opened.content_type)
     };
     let task = task.clone();
-    blocking(move || file(&task, response, &media_type)).await.map(Some)
+    blocking(task.holder(), move || file(&task, response, &media_type)).await.map(Some)
 }

@@ -35,7 +35,7 @@ pub async fn document(
     let names = FileNames { name, content_type: response.content_type.clone() };
     let timeout = task.options().timeout;
     let read = office::read(file, &names, task.holder(), by).await.map_err(|error| refusal(&error, &names, timeout))?;
-    blocking(move || made(&task, response, read)).await
+    blocking(task.holder(), move || made(&task, response, read)).await
 }
 
 fn made(task: &PageTask, mut response: SiteResponse, read: OfficeFile) -> Result<Made, PageError> {

@@ -35,11 +35,11 @@ pub async fn document(
 ) -> Result<Made, PageError> {
     response.content_type = Some("application/pdf".to_owned());
     let Some(parser) = task.options().parsers.pdf.clone() else {
-        return blocking(move || base64_document(task, response, &file)).await;
+        return blocking(task.holder(), move || base64_document(task, response, &file)).await;
     };
     let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
     let text = text_of(&task, &mut response, &parser, file, by).await?;
-    blocking(move || text_document(task, response, &parser, text)).await
+    blocking(task.holder(), move || text_document(task, response, &parser, text)).await
 }
 
 /// The file as it is, in the place of every text format.

@@ -38,7 +38,7 @@ pub async fn document(
             format!("The text of the image could not be read within the timeout of {timeout} ms."),
         ),
     })?;
-    blocking(move || {
+    blocking(task.holder(), move || {
         let options = task.options();
         let as_html = html(&markdown, None);
         let document = Document {

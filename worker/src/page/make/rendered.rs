@@ -37,7 +37,7 @@ pub async fn from_rendered(
         ..SiteResponse::new(request, rendered.url, rendered.status, rendered.content_type)
     };
     let (task, site, lookout) = (task.clone(), KnownSite::of(task, &response.url).await, Lookout::of(task).await?);
-    blocking(move || {
+    blocking(task.holder(), move || {
         let page_html = text(&page_html);
         let input = PageInput { url: &response.url, html: page_html, rendered: true };
         let mut options = html::extract_options(&task.spec);
