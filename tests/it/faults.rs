@@ -218,37 +218,11 @@ async fn a_document_that_its_bucket_has_not_kept_is_answered_as_documented() {
     assert!(status["data"][0]["warning"].as_str().unwrap().contains("is lost"), "{status}");
 }
 
-/// So much of this page cannot be packed that it lies in the bucket.
-fn large_page() -> String {
-    let words: String = (0..20_000).map(|_| format!("{} ", uuid::Uuid::new_v4())).collect();
-    format!("<article><h1>Large</h1><p>{words}</p></article>")
-}
-
-/// Starts a batch of one page.
+/// Starts a batch of one page. So much of the page cannot be packed that it lies in the bucket.
 async fn batch_of_a_large_page(service: &TestService, pages: &OwnPages) -> String {
-    let url = pages.put("/large", &large_page());
+    let words: String = (0..20_000).map(|_| format!("{} ", uuid::Uuid::new_v4())).collect();
+    let url = pages.put("/large", &format!("<article><h1>Large</h1><p>{words}</p></article>"));
     service.post("/v2/batch/scrape", &json!({ "urls": [url] })).await.id()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stored_pages_that_a_silent_bucket_has_keep_no_other_page_from_being_read() {
-    let (pages, bucket) = (OwnPages::start().await, MuteBucket::start().await);
-    let mut options = ServiceOptions::new(Database::Sqlite);
-    options.env.extend(bucket.settings());
-    let service = TestService::start_with(options).await;
-    let small = pages.put("/small", "<article><h1>Small</h1><p>A page that is read at once.</p></article>");
-    // As many as there are threads on which pages are read.
-    let threads = 2 * std::thread::available_parallelism().unwrap().get();
-    let urls: Vec<String> = (0..threads).map(|n| pages.put(&format!("/large/{n}"), &large_page())).collect();
-    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "formats": ["links"] })).await.id();
-    finished(service.caller(), &id, Duration::from_secs(60)).await;
-    bucket.fall_silent();
-    let stored = json!({ "urls": urls, "formats": ["links"], "maxAge": 3_600_000, "timeout": 60_000 });
-    let id = service.post("/v2/batch/scrape", &stored).await.id();
-    wait_until("the bucket is asked in vain", || async { (bucket.waiting() >= urls.len()).then_some(()) }).await;
-    let body = json!({ "url": small, "maxAge": 0, "timeout": 10_000 });
-    assert!(weir_tests::markdown_of(&service.post("/v2/scrape", &body).await.ok()["data"]).contains("at once"));
-    service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use weir_shared::random;
 use weir_shared::store::nodes::DEAD_MS;
 use weir_tests::{
     BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, OwnPages, PostgresCluster, Said,
-    ServiceOptions, TestService, finished, wait_until_within,
+    ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,
 };
 
 use crate::agent::act;
@@ -219,4 +219,28 @@ async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
     for path in &paths {
         assert_eq!(pages.heads(path).len(), 1, "{path} is fetched once");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stored_pages_that_a_silent_bucket_has_keep_no_other_page_from_being_read() {
+    let (pages, bucket) = (OwnPages::start().await, BucketStandIn::start().await);
+    let mut options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "100MB");
+    options.env.extend(bucket.settings());
+    let service = TestService::start_with(options).await;
+    let small = pages.put("/small", "<article><h1>Small</h1><p>A page that is read at once.</p></article>");
+    // As many as there are threads on which pages are read.
+    let threads = 2 * std::thread::available_parallelism().unwrap().get();
+    let large = || -> String { (0..20_000).map(|_| format!("{} ", uuid::Uuid::new_v4())).collect() };
+    let put = |n| pages.put(&format!("/large/{n}"), &format!("<article><h1>Large</h1><p>{}</p></article>", large()));
+    let urls: Vec<String> = (0..threads).map(put).collect();
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "formats": ["links"] })).await.id();
+    finished(service.caller(), &id, Duration::from_secs(60)).await;
+    bucket.becomes(BucketState::Hangs);
+    let stored = json!({ "urls": urls, "formats": ["links"], "maxAge": 3_600_000, "timeout": 60_000 });
+    let id = service.post("/v2/batch/scrape", &stored).await.id();
+    wait_until("the bucket is asked in vain", || async { (bucket.turned_away() >= urls.len()).then_some(()) }).await;
+    let body = json!({ "url": small, "maxAge": 0, "timeout": 10_000 });
+    assert!(markdown_of(&service.post("/v2/scrape", &body).await.ok()["data"]).contains("at once"));
+    service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+    bucket.becomes(BucketState::Well);
 }

@@ -203,11 +203,7 @@ impl MuteBucket {
     }
 
     pub(super) fn is_waited_for(&self) -> bool {
-        self.waiting() > 0
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 }
 
