@@ -19,6 +19,10 @@ use super::error::PageError;
 
 type Piece = Box<dyn FnOnce() + Send>;
 
+/// How often a thread looks whether there is something before it rests, the others having their turn in between: the next
+/// piece of a page often comes at once, and to be woken up costs more.
+const LOOKS: u32 = 4;
+
 /// Pieces that wait for a thread; there are at most a few for each page that is worked on.
 static PIECES: LazyLock<Pieces> = LazyLock::new(|| {
     // More threads would not be faster, and each keeps memory of its own; with fewer, two long pieces would be all of a small
@@ -45,6 +49,9 @@ struct Lines {
     lines: HashMap<Holder, Line>,
     /// Those with pieces that wait.
     turns: VecDeque<Holder>,
+    waiting: usize,
+    /// Threads that look whether there is something before they rest.
+    looking: usize,
     resting: usize,
 }
 
@@ -67,6 +74,7 @@ impl Lines {
                 self.turns.push_back(holder);
             }
             if let Some(piece) = piece {
+                self.waiting -= 1;
                 return Some((holder, piece));
             }
         }
@@ -92,7 +100,8 @@ impl Pieces {
         if is_first {
             lines.turns.push_back(holder);
         }
-        let is_news = has_room && lines.resting > 0;
+        lines.waiting += 1;
+        let is_news = has_room && lines.resting > 0 && lines.waiting > lines.looking;
         drop(lines);
         if is_news {
             self.news.notify_one();
@@ -102,13 +111,24 @@ impl Pieces {
     /// What a thread does.
     fn work(&self) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = 0;
         loop {
             if let Some((holder, piece)) = lines.next(self.each) {
+                lines.looking -= usize::from(looks > 0);
+                looks = 0;
                 drop(lines);
                 piece();
                 lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
                 lines.ended(holder);
+            } else if looks < LOOKS {
+                lines.looking += usize::from(looks == 0);
+                looks += 1;
+                drop(lines);
+                thread::yield_now();
+                lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
             } else {
+                lines.looking -= 1;
+                looks = 0;
                 lines.resting += 1;
                 lines = self.news.wait(lines).unwrap_or_else(PoisonError::into_inner);
                 lines.resting -= 1;
