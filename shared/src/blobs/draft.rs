@@ -2,7 +2,7 @@
 //! broken writes leave behind would keep it full.
 
 use std::fs::File;
-use std::io::{Result, Write as _};
+use std::io::{ErrorKind, Result, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::private;
@@ -11,8 +11,8 @@ use crate::private;
 #[derive(Debug)]
 pub(super) struct FileDraft {
     file: File,
-    /// Where it lies meanwhile.
-    beside: PathBuf,
+    /// Where it lies now.
+    at: PathBuf,
     path: PathBuf,
     is_finished: bool,
 }
@@ -23,9 +23,9 @@ impl FileDraft {
         if let Some(folder) = path.parent() {
             private::make_folder(folder)?;
         }
-        let beside = beside(path);
-        let file = private::file_options().create(true).truncate(true).open(&beside)?;
-        Ok(Self { file, beside, path: path.to_owned(), is_finished: false })
+        let at = beside(path);
+        let file = private::file_options().create(true).truncate(true).open(&at)?;
+        Ok(Self { file, at, path: path.to_owned(), is_finished: false })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -34,11 +34,19 @@ impl FileDraft {
 
     /// Gives the file its name: it is on disk when this returns.
     pub(super) fn finish(mut self) -> Result<()> {
+        std::fs::rename(&self.at, &self.path)?;
+        self.at.clone_from(&self.path);
         self.file.sync_all()?;
-        std::fs::rename(&self.beside, &self.path)?;
-        self.is_finished = true;
-        // The name is on disk with its folder only: a row that names the file may be on another machine's disk.
-        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        // The name is on disk with its folder only: a row that names the file may be on another machine's disk. After the
+        // file, because there is nothing left to be written then on most file systems.
+        match self.path.parent().map(|folder| File::open(folder)?.sync_all()) {
+            // Some file systems of networks cannot, and need not.
+            Some(Err(error)) if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Err(error),
+            _ => {
+                self.is_finished = true;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -55,7 +63,7 @@ pub(super) fn remove(path: &Path) -> Result<()> {
 impl Drop for FileDraft {
     fn drop(&mut self) {
         if !self.is_finished {
-            let _ = std::fs::remove_file(&self.beside);
+            let _ = std::fs::remove_file(&self.at);
         }
     }
 }

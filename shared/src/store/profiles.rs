@@ -40,7 +40,8 @@ pub enum Published {
     Refused,
 }
 
-/// Makes `blob`, which was put with [`waste::put`], the profile's state. The session must hold the lease, which it keeps until it is destroyed.
+/// Makes `blob`, which was put with [`waste::put`], the profile's state. The session must hold the lease, which it keeps
+/// until it is destroyed.
 pub async fn publish(tx: &mut Tx, session: SessionId, blob: &str, size: i64, now: Timestamp) -> StoreResult<Published> {
     const LEASE: &str = "SELECT team_id, name FROM profile_lease WHERE session_id = $1";
     // Another try of this save may have been committed, its lease with it.

@@ -135,10 +135,11 @@ async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, 
 async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
     let OnProfile { resources, page, .. } = work;
     let left = request.deadline.saturating_duration_since(clock::instant());
-    let by = request.deadline;
-    let deadline = by - SAVING.min(left / 3);
+    let kept_back = SAVING.min(left / 3);
+    let deadline = request.deadline - kept_back;
     let (rendered, solo) = open(work, RenderRequest { deadline, ..request }).await?;
-    let packed = pack(work, &solo, by).await;
+    // Some of it is for what comes after: a page without its profile saved is better than none.
+    let packed = pack(work, &solo, clock::deadline(kept_back / 2)).await;
     solo.stop().await;
     match packed {
         Ok(()) => Ok((rendered, true)),
