@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Caller, Database, FixtureSite, LostAnswer, ServiceOptions, TestService, ended_at, wait_until};
+use weir_tests::{
+    BucketStandIn, BucketState, Caller, Database, FixtureSite, LostAnswer, ServiceOptions, TestService, ended_at,
+    wait_until,
+};
 
 /// What the page finds in its browser, after the script.
 async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value {
@@ -13,6 +16,16 @@ async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value
     let body =
         json!({ "url": url, "profile": profile, "actions": [{ "type": "executeJavascript", "script": script }] });
     caller.post("/v2/scrape", &body).await.ok()["data"]["actions"]["javascriptReturns"][0]["value"].clone()
+}
+
+/// Waits until the session's row says that it has ended.
+async fn has_ended(caller: &Caller, session: &Value) {
+    wait_until("the session has ended", || async {
+        let list = caller.get("/v2/browser").await.ok();
+        let rows = list["sessions"].as_array().unwrap();
+        rows.iter().any(|row| row["id"] == *session && row["status"] == "destroyed").then_some(())
+    })
+    .await;
 }
 
 /// A service whose worker takes sessions.
@@ -141,12 +154,39 @@ async fn a_profile_outlives_the_lost_answer_to_the_commit_of_its_save() {
     caller.post(&format!("{path}/execute"), &done).await.ok();
     caller.delete(&path).await.ok();
     wait_until("the answer is lost", || async { way.has_lost().then_some(()) }).await;
-    wait_until("the session has ended", || async {
-        let list = caller.get("/v2/browser").await.ok();
-        let rows = list["sessions"].as_array().unwrap();
-        rows.iter().any(|row| row["id"] == session["id"] && row["status"] == "destroyed").then_some(())
-    })
-    .await;
+    has_ended(caller, &session["id"]).await;
     let reader = json!({ "name": "shop", "saveChanges": false });
     assert_eq!(page(caller, &url, reader, "1").await[1], "v", "what the row names is there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_is_away_holds_no_page_up_and_costs_no_session_its_profile() {
+    let (site, bucket) = (FixtureSite::start().await, BucketStandIn::start().await);
+    let mut options = ServiceOptions::new(Database::Sqlite).with_sessions();
+    options.env.extend(bucket.settings());
+    let service = TestService::start_with(options).await;
+    service.takes_sessions().await;
+    let (caller, url, saver) = (service.caller(), site.url("/actions"), json!({ "name": "shop" }));
+
+    bucket.becomes(BucketState::Hangs);
+    let body = json!({ "url": url, "profile": saver, "timeout": 40_000 });
+    let document = caller.post("/v2/scrape", &body).await.ok();
+    assert!(document["data"]["warning"].as_str().unwrap().contains("could not be saved"), "{document}");
+
+    bucket.becomes(BucketState::IsAway);
+    let session = caller.post("/v2/browser", &json!({ "ttl": 120, "profile": saver })).await.ok();
+    let path = format!("/v2/browser/{}", session["id"].as_str().unwrap());
+    let set = format!("await page.goto('{url}'); await page.evaluate(() => localStorage.setItem('k', 'v'))");
+    let done = json!({ "code": set, "language": "node", "timeout": 60 });
+    caller.post(&format!("{path}/execute"), &done).await.ok();
+    let before = bucket.turned_away();
+    let (leaving, left) = (caller.clone(), path.clone());
+    let leaving = tokio::spawn(async move { leaving.delete(&left).await });
+    // More refusals than one call of the store's client makes of itself.
+    wait_until("it is stored again", || async { (bucket.turned_away() >= before + 12).then_some(()) }).await;
+    bucket.becomes(BucketState::Well);
+    let _ = leaving.await.unwrap();
+    has_ended(caller, &session["id"]).await;
+    let reader = json!({ "name": "shop", "saveChanges": false });
+    assert_eq!(page(caller, &url, reader, "1").await[1], "v");
 }

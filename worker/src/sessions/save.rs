@@ -12,7 +12,7 @@ use weir_shared::domain::session::EndReason;
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::SessionId;
 use weir_shared::store::profiles::{self, Published};
-use weir_shared::store::{Db, StoreResult, sessions, waste};
+use weir_shared::store::{Db, StoreError, StoreResult, sessions, waste};
 
 /// Pauses between two tries to store an archive: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
@@ -29,7 +29,14 @@ impl Archive {
     pub(super) async fn store(db: &Db, blobs: &Blobs, key: String, packed: Vec<u8>, by: Instant) -> StoreResult<Self> {
         let packed = Arc::new(packed);
         let [mut pause, longest] = PAUSES;
-        while let Err(error) = waste::put(db, blobs, &key, Arc::clone(&packed)).await {
+        loop {
+            // A silent place is not waited for any longer either: what is stored in the end has no owner then, and goes.
+            let put = tokio::time::timeout_at(by, waste::put(db, blobs, &key, Arc::clone(&packed)));
+            let error = match put.await {
+                Ok(Ok(())) => return Ok(Self { blob: key, size: packed.len() as i64 }),
+                Ok(Err(error)) => error,
+                Err(_) => StoreError::BlobsAway(std::io::ErrorKind::TimedOut.into()),
+            };
             if clock::instant() + pause >= by {
                 return Err(error);
             }
@@ -37,7 +44,6 @@ impl Archive {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         }
-        Ok(Self { blob: key, size: packed.len() as i64 })
     }
 }
 
@@ -124,8 +130,8 @@ mod tests {
         nodes::insert(&mut tx, &node).await.unwrap();
         tx.commit().await.unwrap();
         let packed = |text: &str| text.as_bytes().to_vec();
-        let store =
-            async |key: &str| Archive::store(&db, &blobs, key.to_owned(), packed(key), clock::instant()).await.unwrap();
+        let soon = || clock::deadline(Duration::from_secs(60));
+        let store = async |key: &str| Archive::store(&db, &blobs, key.to_owned(), packed(key), soon()).await.unwrap();
         let end = async |id, archive: &Archive| destroy(&db, id, EndReason::Deleted, Some(archive)).await;
         let saved = async || profiles::current(&db, team, "p").await.unwrap().map(|version| version.blob);
         let kept = async |after_ms| {
@@ -171,7 +177,7 @@ mod tests {
         std::fs::rename(&place, &away).unwrap();
         std::fs::write(&place, "no folder").unwrap();
         let store = async |by| Archive::store(&db, &blobs, "one".to_owned(), b"one".to_vec(), by).await;
-        assert!(store(clock::instant()).await.is_err());
+        assert!(store(clock::deadline(PAUSES[0] / 2)).await.is_err());
         let back = async {
             tokio::time::sleep(PAUSES[0]).await;
             std::fs::remove_file(&place).unwrap();
