@@ -19,6 +19,7 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::task::coop;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -185,6 +186,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 }
             };
             self.heard.touch();
+            // A crowd of small messages is read without waiting, pings among them: others have their turn between.
+            coop::consume_budget().await;
             let text = match message {
                 Message::Text(text) => text,
                 Message::Close(_) => return RelayEnd::Client,

@@ -319,6 +319,41 @@ fn head_of_frame(first: u8, length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn others_have_their_turn_beside_a_crowd_of_small_messages() {
+    /// What stands in as many messages of each kind that a client may send without waiting.
+    const CROWD: usize = 50_000;
+    let chromium = Chromium::start().await;
+    let session = chromium.session();
+    let upstream = Upstream::connect(session.browser.as_ref(), &session.budget).await.unwrap();
+    let (mut near, far) = tokio::io::duplex(2 << 20);
+    // Masked pings without contents, and a command at the end.
+    let command = br#"{"id":1,"method":"Browser.getVersion"}"#;
+    let mut sent = [0x89, 0x80, 0, 0, 0, 0].repeat(CROWD);
+    sent.extend([0x81, 0x80 | command.len() as u8, 0, 0, 0, 0]);
+    sent.extend(command);
+    near.write_all(&sent).await.unwrap();
+    let relay = tokio::spawn(async move { relay_cdp(far, upstream, Source::Client, &session).await });
+    let turns = Arc::new(AtomicUsize::new(0));
+    let other = tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut answered = Vec::new();
+    while !String::from_utf8_lossy(&answered).contains("protocolVersion") {
+        timeout(LONG, near.read_buf(&mut answered)).await.expect("an answer in time").unwrap();
+    }
+    let turns = turns.load(Ordering::Relaxed);
+    assert!(turns > CROWD / 1_000, "{turns} turns beside {CROWD} messages");
+    other.abort();
+    relay.abort();
+}
+
+#[tokio::test]
 async fn downloads_land_in_the_sessions_folder() {
     let chromium = Chromium::start().await;
     let session = chromium.session();

@@ -23,6 +23,7 @@ use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::task::coop;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -275,6 +276,8 @@ impl Viewer<'_> {
         loop {
             let Some(Ok(message)) = from.next().await else { return Farewell::Gone };
             self.heard.touch();
+            // What came in a crowd is read without waiting: others have their turn between.
+            coop::consume_budget().await;
             let order = match message {
                 Message::Text(text) => Order::parse(&text),
                 Message::Binary(bytes) if self.control => {
