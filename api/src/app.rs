@@ -32,6 +32,7 @@ use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
 use crate::relay_target::RelayTargets;
+use crate::turns::Turns;
 use crate::worker_client::WorkerClient;
 
 /// The process's state.
@@ -50,6 +51,7 @@ pub struct App {
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub queue_headroom: QueueHeadroom,
+    pub turns: Turns,
     /// Where searches are made.
     pub search: Backends,
     /// Whether workers may be judged by their silence.

@@ -34,6 +34,7 @@ pub mod relay_target;
 mod remembered;
 pub mod routes;
 pub mod server;
+pub mod turns;
 pub mod welcome;
 pub mod worker_client;
 

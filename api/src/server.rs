@@ -38,6 +38,7 @@ use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
 use crate::relay_target::{RelayTargets, RowTargets};
+use crate::turns::Turns;
 use crate::worker_client::WorkerClient;
 
 /// From the stop signal to the end, whoever is still connected. The packages' own bounds on a stop are longer.
@@ -194,6 +195,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),
+        turns: Turns::default(),
         search: Backends::new(settings.search.clone()),
         witness,
         runtime,

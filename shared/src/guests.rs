@@ -39,10 +39,19 @@ impl Guests {
         Self { places, held: HashMap::new() }
     }
 
+    /// A holder's share of the places.
+    pub fn share(&self) -> usize {
+        (self.places / SHARE).max(1)
+    }
+
+    /// How many places the holder has.
+    pub fn held(&self, holder: Holder) -> usize {
+        self.held.get(&holder).copied().unwrap_or_default()
+    }
+
     /// Whether the holder has so few in work that it may begin as a guest, where there is room.
     pub fn may_enter(&self, holder: Holder) -> bool {
-        let own = self.held.get(&holder).copied().unwrap_or_default();
-        own < (self.places / SHARE).max(1)
+        self.held(holder) < self.share()
     }
 
     /// Counts a page that the holder begins.

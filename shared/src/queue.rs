@@ -29,18 +29,45 @@ use crate::store::sql::sql;
 use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
-/// The library's own statement for a wake-up, as a part of the one that writes a scrape: `$22` to `$25` are the fields of a
-/// [`PageWakeup`]. Times are whole seconds, so that a fetch that began just before takes it too. With the wake-up
-/// nothing is promised yet, so on Postgres its transaction waits for no disk.
+/// A place in the line of pages that somebody waits for, in which teams take turns: a page has the turn of whoever is first
+/// there, or the one after its team's last, so that a team with a thousand callers keeps no other's page waiting for more
+/// than one of its own. Where nobody waits the turns begin anew.
+///
+/// The library serves what is due longest. So turn `n` is written as due `n` seconds after 1970, which is long ago for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, sqlx::Type)]
+#[sqlx(transparent)]
+pub struct Turn(i64);
+
+impl Turn {
+    /// The one after it.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// The library's own statement for the wake-up of a page that somebody waits for, as a part of the one that writes a
+/// scrape: its parameters are the fields of a [`PageWakeup`]. It answers with the turn. With the wake-up nothing is
+/// promised yet, so on Postgres its transaction waits for no disk.
 macro_rules! insert_wakeup {
-    (sqlite) => {
-        "INSERT INTO Jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority, metadata) \
-         VALUES ($22, $23, $24, 'Pending', 0, $25, unixepoch(), 0, '{}')"
+    (sqlite $id:literal $queue:literal $payload:literal $attempts:literal $after:literal) => {
+        concat!(
+            "INSERT INTO Jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority, metadata) SELECT ",
+            $id, ", ", $queue, ", ", $payload, ", 'Pending', 0, ", $attempts,
+            ", CASE WHEN first IS NULL THEN 0 ELSE MIN(unixepoch(), MAX(first, ", $after, ")) END, 0, '{}' \
+             FROM (SELECT (SELECT run_at FROM Jobs WHERE job_type = 'scrape' AND status = 'Pending' AND lock_by IS NULL \
+             AND priority = 0 ORDER BY run_at LIMIT 1) AS first) RETURNING run_at"
+        )
     };
-    (postgres) => {
-        "INSERT INTO apalis.jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority) \
-         SELECT $22, $23, $24, 'Pending', 0, $25, date_trunc('second', NOW()), 0 \
-         FROM set_config('synchronous_commit', 'off', TRUE)"
+    (postgres $id:literal $queue:literal $payload:literal $attempts:literal $after:literal) => {
+        concat!(
+            "INSERT INTO apalis.jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority) SELECT ",
+            $id, ", ", $queue, ", ", $payload, ", 'Pending', 0, ", $attempts,
+            ", CASE WHEN first IS NULL THEN to_timestamp(0) \
+             ELSE LEAST(date_trunc('second', NOW()), GREATEST(first, to_timestamp(CAST(", $after, " AS BIGINT)))) END, 0 \
+             FROM (SELECT (SELECT run_at FROM apalis.jobs WHERE job_type = 'scrape' AND status = 'Pending' \
+             AND lock_by IS NULL ORDER BY priority DESC, run_at LIMIT 1) AS first) AS line, \
+             set_config('synchronous_commit', 'off', TRUE) RETURNING CAST(EXTRACT(EPOCH FROM run_at) AS BIGINT) AS turn"
+        )
     };
 }
 pub(crate) use insert_wakeup;
@@ -142,28 +169,49 @@ impl Wakeup {
     }
 }
 
-/// The wake-up of a direct scrape, for `insert_wakeup!`.
+/// The wake-up of a page that somebody waits for, for `insert_wakeup!`.
 pub(crate) struct PageWakeup {
     pub id: String,
     pub queue: &'static str,
     pub payload: Vec<u8>,
     pub attempts: i64,
+    /// No turn before this one is taken.
+    pub not_before: Turn,
 }
 
 impl PageWakeup {
-    pub fn new(team: TeamId, page: PageId) -> StoreResult<Self> {
+    pub fn new(team: TeamId, page: PageId, not_before: Turn) -> StoreResult<Self> {
         Ok(Self {
             id: Ulid::from(page.0.as_u128()).to_string(),
             queue: SCRAPE_QUEUE,
             payload: serde_json::to_vec(&Wakeup::Scrape { v: 1, team, page })?,
             attempts: WAKEUP_ATTEMPTS as i64,
+            not_before,
         })
     }
 }
 
-/// For a page somebody waits for, after its rows are inserted.
-pub async fn page_wakeup(tx: &mut Tx, team: TeamId, page: PageId) -> StoreResult<()> {
-    push(tx, Wakeup::Scrape { v: 1, team, page }, 1, Duration::ZERO).await
+/// For a page somebody waits for, after its rows are inserted; in the first turn from `not_before` on that its team may have.
+/// Returns the turn.
+pub async fn page_wakeup(tx: &mut Tx, team: TeamId, page: PageId, not_before: Turn) -> StoreResult<Turn> {
+    tx.tell(Signal::Scrape);
+    let wakeup = PageWakeup { id: random::wakeup_id().to_string(), ..PageWakeup::new(team, page, not_before)? };
+    macro_rules! push {
+        ($database:ident, $conn:expr) => {
+            sqlx::query_scalar(insert_wakeup!($database "$1" "$2" "$3" "$4" "$5"))
+                .bind(wakeup.id)
+                .bind(wakeup.queue)
+                .bind(wakeup.payload)
+                .bind(wakeup.attempts)
+                .bind(wakeup.not_before)
+                .fetch_one($conn)
+                .await?
+        };
+    }
+    match tx {
+        Tx::Sqlite(tx) => Ok(push!(sqlite, &mut **tx)),
+        Tx::Postgres(tx) => Ok(push!(postgres, &mut **tx)),
+    }
 }
 
 /// For a batch, after its rows are inserted: invitations for as many workers as could help.

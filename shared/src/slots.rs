@@ -1,5 +1,5 @@
 //! Slots that teams share: a fixed number of them, for the pages of a worker or the readers of files. What somebody waits for
-//! goes before what is done in the background.
+//! goes before what is done in the background, and who has few in work before who has many.
 //!
 //! A slot is held for as long as its page takes, which may be minutes. Who has few in work does not stand behind that:
 //! [`guests`](crate::guests) begin beside the slots, as many as there are slots at most.
@@ -66,8 +66,8 @@ impl Slots {
         Self { shared: Arc::new(Mutex::new(occupancy)) }
     }
 
-    /// Waits for a slot, what somebody waits for first, each kind in order of arrival; or, after a moment, for a guest's
-    /// place.
+    /// Waits for a slot, what somebody waits for first, and of each kind whoever has the fewest in work; or, after a moment,
+    /// for a guest's place.
     pub async fn acquire(&self, holder: Holder) -> Slot {
         let mut slot = std::pin::pin!(self.wait(Some(holder), holder.1));
         loop {
@@ -171,11 +171,19 @@ impl Slots {
 
 impl Occupancy {
     fn next_waiter(&mut self) -> Option<Waiter> {
-        self.direct.waiters.pop_front().or_else(|| self.background.waiters.pop_front())
+        self.direct.next(&self.guests).or_else(|| self.background.next(&self.guests))
     }
 }
 
 impl Line {
+    /// Who is next: whose holder has the fewest in work, of those the first. Of whom nobody knows the holder is taken to have
+    /// its share: who has less goes before, and who has more behind.
+    fn next(&mut self, guests: &Guests) -> Option<Waiter> {
+        let held = |(holder, _): &Waiter| holder.map_or(guests.share(), |holder| guests.held(holder));
+        let (at, _) = self.waiters.iter().enumerate().min_by_key(|(_, waiter)| held(waiter))?;
+        self.waiters.remove(at)
+    }
+
     fn join(&mut self, waiter: Waiter) {
         if self.waiters.len() >= self.most {
             self.waiters.retain(|(_, waiter)| !waiter.is_closed());
@@ -231,6 +239,36 @@ mod tests {
         assert!(first.is_some() && (&mut background).now_or_never().is_none());
         drop(first);
         assert!(background.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_has_few_in_work_goes_before_a_crowd() {
+        let (slots, crowd, other) = (Slots::new(8), team(Urgency::Direct), team(Urgency::Direct));
+        let mut held = slots.take_free(8, crowd);
+        let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(slots.wait(Some(crowd), Urgency::Direct))).collect();
+        for one in &mut waiting {
+            assert!(one.now_or_never().is_none());
+        }
+        let mut anybody = Box::pin(slots.wait(None, Urgency::Direct));
+        assert!((&mut anybody).now_or_never().is_none());
+        let mut theirs: Vec<_> = (0..9).map(|_| Box::pin(slots.wait(Some(other), Urgency::Direct))).collect();
+        for one in &mut theirs {
+            assert!(one.now_or_never().is_none());
+        }
+        // Up to a quarter of the slots before what may be anybody's, then as many as the crowd has.
+        let mut taken = Vec::new();
+        for n in 0..2 {
+            held.pop();
+            taken.push((&mut theirs[n]).now_or_never().expect("it is the other's turn"));
+        }
+        held.pop();
+        let somebodys = (&mut anybody).now_or_never().expect("a quarter of the slots is the other's");
+        drop(somebodys);
+        taken.push((&mut theirs[2]).now_or_never().expect("the crowd has five, the other two"));
+        held.pop();
+        taken.push((&mut theirs[3]).now_or_never().expect("the crowd has four, the other three"));
+        held.pop();
+        assert!((&mut waiting[0]).now_or_never().is_some(), "the crowd has three now, the other four");
     }
 
     #[tokio::test]

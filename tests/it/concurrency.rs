@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use weir_shared::clock::Stopwatch;
-use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until};
+use weir_tests::{Caller, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until};
 
 const BOUND: Duration = Duration::from_secs(90);
 
@@ -77,6 +77,36 @@ both_databases! {
         service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
         // It would wait for its pages.
         service.kill_worker(0);
+    }
+
+    async fn a_crowd_of_one_teams_callers_keeps_nobody_else_waiting(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).env("WEIR_WORKER_CONCURRENCY", "8");
+        let service = TestService::start_with(options).await;
+        let other = service.new_team("others");
+        let scrape = async |caller: &Caller, url: String| caller.post("/v2/scrape", &json!({ "url": url })).await.ok();
+        // Who has so many in work does not begin as a guest.
+        let held = site.urls("/slow?ms=6000&n=", 2).into_iter().map(|url| scrape(&other, url));
+        let crowd = site.urls("/slow?ms=200&n=", 150).into_iter().map(|url| scrape(service.caller(), url));
+        let crowd = async {
+            wait_until("the others have two in work", || async {
+                (site.hit_count("/slow").await == 2).then_some(())
+            })
+            .await;
+            futures_util::future::join_all(crowd).await
+        };
+        let theirs = async {
+            wait_until("the crowd is being served", || async {
+                (site.hit_count("/slow").await >= 20).then_some(())
+            })
+            .await;
+            let began = site.hit_count("/slow").await;
+            scrape(&other, site.url("/small/1")).await;
+            site.hit_count("/slow").await - began
+        };
+        let (_, _, passed) = tokio::join!(futures_util::future::join_all(held), crowd, theirs);
+        // In one line all of them would.
+        assert!(passed <= 50, "{passed} pages of the crowd began before the other's");
     }
 
     async fn a_large_batch_of_one_team_does_not_delay_another_team(database) {

@@ -6,6 +6,7 @@
 //!    |                             too long in the queue         too long altogether
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::IntGauge;
@@ -21,6 +22,7 @@ use weir_shared::wake::ExpectedPage;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::turns::TeamTurns;
 
 /// What the worker may need past the job's own timeout to write its end down.
 const MARGIN: Duration = Duration::from_millis(2_000);
@@ -39,6 +41,8 @@ pub struct Accepted {
     pub page: PageId,
     pub end: ExpectedPage,
     pub at: Instant,
+    /// Remembered while somebody waits.
+    pub turns: Arc<TeamTurns>,
 }
 
 /// What a caller is told when it takes too long.

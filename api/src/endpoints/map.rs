@@ -28,6 +28,7 @@ use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract::{self, Parser};
 use crate::limits::Bucket;
 use crate::openapi::{self, Group, Operation};
+use crate::turns::TeamTurns;
 
 /// How long a map without a `timeout` is waited for: longer than a worker takes for one.
 const PATIENCE: Duration = Duration::from_secs(280);
@@ -135,10 +136,13 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest, endpoint: Endpoint
     let target = (!map.options.zero_retention).then(|| map.url.clone());
     let entry = Entry { id: job.0, endpoint, version: map.version, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
-    queue::page_wakeup(&mut tx, caller.team_id(), page).await?;
+    let turns = app.turns.of(&caller.team_id(), TeamTurns::default);
+    let not_before = turns.next();
+    let turn = queue::page_wakeup(&mut tx, caller.team_id(), page, not_before).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;
-    Ok(Accepted { job, page, end, at })
+    turns.took(not_before, turn);
+    Ok(Accepted { job, page, end, at, turns })
 }
 
 async fn answer(app: &App, accepted: &Accepted) -> ApiResult<Box<RawValue>> {

@@ -21,7 +21,7 @@ use crate::domain::node::NodeState;
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
-use crate::queue;
+use crate::queue::{self, Turn};
 use crate::random;
 use crate::store::cancel;
 use crate::store::page::{claim, fast, finish, replay, rescue};
@@ -150,6 +150,46 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
 }
 
 #[tokio::test]
+async fn teams_take_turns_in_the_line_of_pages_that_somebody_waits_for() {
+    for db in databases().await {
+        let (many, few) = (team(&db, "many").await, team(&db, "few").await);
+        let worker = WorkerId::new();
+        let join = async |team, not_before| {
+            let (_, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
+            let mut tx = db.begin().await.unwrap();
+            let turn = queue::page_wakeup(&mut tx, team, ids[0], not_before).await.unwrap();
+            tx.commit().await.unwrap();
+            turn
+        };
+        let next = async || fast::claim_next(&db, worker, 100, db.now()).await.unwrap().map(|(page, _)| page.team_id);
+        // The callers of one team have one turn after another.
+        let mut last = join(many, Turn::default()).await;
+        assert_eq!(last, Turn::default(), "nobody waits");
+        for _ in 0..9 {
+            let turn = join(many, last.next()).await;
+            assert_eq!(turn, last.next());
+            last = turn;
+        }
+        for _ in 0..4 {
+            assert_eq!(next().await, Some(many));
+        }
+        // Another team's have the turns of those who are first now, however many are behind them.
+        let first = join(few, Turn::default()).await;
+        assert_eq!(first, (0..4).fold(Turn::default(), |turn, _| turn.next()));
+        join(few, first.next()).await;
+        let mut served = Vec::new();
+        for _ in 0..4 {
+            served.push(next().await.unwrap());
+        }
+        for team in [many, few] {
+            assert_eq!(served.iter().filter(|of| **of == team).count(), 2, "{served:?}");
+        }
+        while next().await.is_some() {}
+        assert_eq!(join(many, last.next()).await, Turn::default(), "the turns begin anew where nobody waits");
+    }
+}
+
+#[tokio::test]
 async fn the_next_scrape_is_claimed_with_its_wake_up_and_within_the_limit() {
     for db in databases().await {
         let (one, two) = (team(&db, "a").await, team(&db, "b").await);
@@ -160,7 +200,7 @@ async fn the_next_scrape_is_claimed_with_its_wake_up_and_within_the_limit() {
         for team in [one, one, two] {
             let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
             let mut tx = db.begin().await.unwrap();
-            queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
+            queue::page_wakeup(&mut tx, team, ids[0], Turn::default()).await.unwrap();
             tx.commit().await.unwrap();
             wanted.push((id, ids[0]));
         }

@@ -7,7 +7,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::fault::FaultPoint;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::queue;
+use weir_shared::queue::{self, Turn};
 use weir_shared::slots::Slot;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
@@ -43,7 +43,7 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
 }
 
 /// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
-/// ends sends a wake-up for it. Where the worker has no slot for long its wake-up goes to the back of the queue, for any worker.
+/// ends sends a wake-up for it. Where the worker has no slot for long its wake-up goes back to the queue, for any worker.
 pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
     let _claiming = context.tasks.token();
     let holder = (team, Urgency::Direct);
@@ -53,7 +53,7 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
             Ok(slot) => slot,
             Err(_) => {
                 let mut tx = context.process.db.begin().await?;
-                queue::page_wakeup(&mut tx, team, page).await?;
+                queue::page_wakeup(&mut tx, team, page, Turn::default()).await?;
                 return tx.commit().await;
             }
         },

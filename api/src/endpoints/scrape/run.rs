@@ -35,6 +35,7 @@ use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::{self, Parser};
 use crate::limits::Bucket;
+use crate::turns::TeamTurns;
 
 /// How long the answer of a worker alone is waited for: then the rows are looked at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -172,14 +173,15 @@ async fn follow(
     may_be_known: bool,
     mut call: Option<BoxFuture<'static, Dispatched>>,
 ) -> ApiResult<Option<Box<RawValue>>> {
-    let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at };
+    let turns = app.turns.of(&scrape.team, TeamTurns::default);
+    let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at, turns };
     let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
     let known = if may_be_known { pages::load(&app.db, scrape.page).await? } else { None };
     match known {
         Some(page) if page.finished_at.is_some() => return Ok(None),
         Some(_) => {}
         None => {
-            if let Err(error) = queue(app, caller, scrape).await {
+            if let Err(error) = queue(app, caller, scrape, &accepted.turns).await {
                 // The worker may be writing the rows at this moment, or the answer to our own commit was lost: what is
                 // committed is answered.
                 if let Some(owed) = call.take() {
@@ -211,24 +213,29 @@ async fn follow(
 }
 
 /// Writes job, page and wake-up in one transaction, unless a worker was a moment faster.
-async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape) -> ApiResult<()> {
+async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape, turns: &TeamTurns) -> ApiResult<()> {
+    let not_before = turns.next();
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
     let written = if !is_metered && app.queue_headroom.take(scrape.team, app.db.clock().instant()) {
-        scrape::insert_scrape_alone(&app.db, &scrape.rows()).await
+        scrape::insert_scrape_alone(&app.db, &scrape.rows(), not_before).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
         let need = price::most(&scrape.options);
         let funds = credits::check_funds(&mut tx, scrape.team, need, is_metered).await?;
         refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
-        match scrape::insert_scrape(&mut tx, &scrape.rows()).await {
-            Ok(()) => tx.commit().await,
+        match scrape::insert_scrape(&mut tx, &scrape.rows(), not_before).await {
+            Ok(turn) => tx.commit().await.map(|()| turn),
             refused => refused,
         }
     };
     match written {
-        Ok(()) | Err(StoreError::Conflict(_)) => Ok(()),
+        Ok(turn) => {
+            turns.took(not_before, turn);
+            Ok(())
+        }
+        Err(StoreError::Conflict(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -266,7 +273,7 @@ mod tests {
             let now = app.db.now();
             let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
-            queue(app, &caller, &scrape).await.unwrap();
+            queue(app, &caller, &scrape, &TeamTurns::default()).await.unwrap();
         }
     }
 }

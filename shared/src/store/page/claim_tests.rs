@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::domain::job::{JobKind, MAX_CLAIMS, PageState};
-use crate::queue;
+use crate::queue::{self, Turn};
 use crate::store::PostgresDb;
 use crate::store::cancel;
 use crate::store::page::end::{Finished, Outcome};
@@ -168,7 +168,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         let (team, worker) = (testing::team(&db, "a").await, WorkerId::new());
         let (_, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
         let mut tx = db.begin().await.unwrap();
-        queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
+        queue::page_wakeup(&mut tx, team, ids[0], Turn::default()).await.unwrap();
         tx.commit().await.unwrap();
         let now = db.now();
         let dispatcher = async {

@@ -1,9 +1,11 @@
 //! A job of one page that somebody waits for: written with its page and its wake-up in one go.
 
+use sqlx::Row as _;
+
 use crate::domain::activity::Endpoint;
 use crate::domain::api_version::ApiVersion;
 use crate::ids::PageId;
-use crate::queue::{PageWakeup, insert_wakeup};
+use crate::queue::{PageWakeup, Turn, insert_wakeup};
 use crate::store::jobs::{NewJob, insert_job};
 use crate::store::signals::Signal;
 use crate::store::{Db, PostgresDb, StoreResult, Tx};
@@ -50,19 +52,26 @@ macro_rules! insert_scrape {
     (shown) => {
         sql!(scrape_values!(into_shown), "VALUES (", scrape_values!(shown), ")")
     };
-    ($scrape:ident, $sqlite_or_postgres:ident, $conn:expr) => {{
+    (wakeup $sqlite_or_postgres:ident) => {
+        insert_wakeup!($sqlite_or_postgres "$22" "$23" "$24" "$25" "$26")
+    };
+    ($scrape:ident, $not_before:ident, $sqlite_or_postgres:ident, $conn:expr) => {{
         let job = &$scrape.job;
-        let wakeup = PageWakeup::new(job.team, $scrape.page)?;
+        let wakeup = PageWakeup::new(job.team, $scrape.page, $not_before)?;
         scrape_values!(insert_scrape!($sqlite_or_postgres), $scrape, job)
             .bind(wakeup.id)
             .bind(wakeup.queue)
             .bind(wakeup.payload)
             .bind(wakeup.attempts)
-            .execute($conn)
-            .await?;
+            .bind(wakeup.not_before)
+            .fetch_all($conn)
+            .await?
+            .last()
+            .ok_or(sqlx::Error::RowNotFound)?
+            .try_get::<Turn, _>(0)?
     }};
     (sqlite) => {
-        sql!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_wakeup!(sqlite))
+        sql!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_scrape!(wakeup sqlite))
     };
     (postgres) => {
         sql!(
@@ -71,30 +80,31 @@ macro_rules! insert_scrape {
             "), new_page AS (",
             insert_scrape!(page),
             "), new_wakeup AS (",
-            insert_wakeup!(postgres),
+            insert_scrape!(wakeup postgres),
             ") ",
-            insert_scrape!(shown)
+            insert_scrape!(shown),
+            " RETURNING (SELECT turn FROM new_wakeup)"
         )
     };
 }
 
-/// Writes the job with its page, what the team sees of it and its wake-up.
-pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>) -> StoreResult<()> {
+/// Writes the job with its page, what the team sees of it and its wake-up, in the first turn from `not_before` on that its
+/// team may have. Returns the turn.
+pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>, not_before: Turn) -> StoreResult<Turn> {
     tx.tell(Signal::Scrape);
-    match tx {
-        Tx::Sqlite(tx) => insert_scrape!(scrape, sqlite, &mut **tx),
-        Tx::Postgres(tx) => insert_scrape!(scrape, postgres, &mut **tx),
-    }
-    Ok(())
+    Ok(match tx {
+        Tx::Sqlite(tx) => insert_scrape!(scrape, not_before, sqlite, &mut **tx),
+        Tx::Postgres(tx) => insert_scrape!(scrape, not_before, postgres, &mut **tx),
+    })
 }
 
-/// The same as a transaction of its own.
-pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult<()> {
+/// The same as a transaction of its own. All of the answer is waited for: on Postgres the row comes before the commit.
+pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>, not_before: Turn) -> StoreResult<Turn> {
     if let Db::Postgres(PostgresDb { pool, .. }) = db {
-        insert_scrape!(scrape, postgres, pool);
-        return Ok(());
+        return Ok(insert_scrape!(scrape, not_before, postgres, pool));
     }
     let mut tx = db.begin_relaxed().await?;
-    insert_scrape(&mut tx, scrape).await?;
-    tx.commit().await
+    let turn = insert_scrape(&mut tx, scrape, not_before).await?;
+    tx.commit().await?;
+    Ok(turn)
 }

@@ -15,7 +15,7 @@ use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
-use crate::queue::PageWakeup;
+use crate::queue::{PageWakeup, Turn};
 use crate::store::PostgresDb;
 use crate::store::jobs::NewJob;
 use crate::store::page::claim::claim_one;
@@ -197,7 +197,7 @@ fn wakeups(db: &Db) -> &'static str {
 async fn claim_in_turn(db: &Db, case: &Case, page: PageId, limit: i64) -> Option<Claimed> {
     let claimed = claim_one(db, case.team, page, case.worker, limit, case.taken_at()).await.unwrap();
     if claimed.is_some() {
-        let wakeup = PageWakeup::new(case.team, page).unwrap();
+        let wakeup = PageWakeup::new(case.team, page, Turn::default()).unwrap();
         run(db, format!("DELETE FROM {} WHERE id = '{}'", wakeups(db), wakeup.id)).await;
     }
     claimed.map(|(page, _)| page)
@@ -205,7 +205,7 @@ async fn claim_in_turn(db: &Db, case: &Case, page: PageId, limit: i64) -> Option
 
 async fn insert(db: &Db, case: &Case, job: JobId, page: PageId) {
     let mut tx = db.begin().await.unwrap();
-    insert_scrape(&mut tx, &case.scrape(&ScrapeOptions::default(), job, page)).await.unwrap();
+    insert_scrape(&mut tx, &case.scrape(&ScrapeOptions::default(), job, page), Turn::default()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
