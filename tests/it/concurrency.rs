@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use weir_shared::clock::Stopwatch;
-use weir_tests::{Caller, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until};
+use weir_tests::{
+    Caller, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until,
+};
 
 const BOUND: Duration = Duration::from_secs(90);
 

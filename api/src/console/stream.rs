@@ -23,7 +23,7 @@ use weir_shared::time::Timestamp;
 use super::body;
 use super::jobs::of_teams;
 use super::session::enter;
-use super::streams::{Joined, MOST, Sample, TeamSample, Told, Worker};
+use super::streams::{Joined, Sample, TeamSample, Told, Worker};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
@@ -74,11 +74,13 @@ pub fn doc() -> Operation {
 struct Tab {
     app: AppData,
     session: String,
+    /// Whose session it is.
+    team: Option<TeamId>,
 }
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        self.app.console.streams.leave(&self.session);
+        self.app.console.streams.leave(&self.session, self.team);
     }
 }
 
@@ -248,12 +250,14 @@ impl Listening {
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let viewer = enter(&app, &request).await?;
     body::no_query(&request)?;
-    let busy = || ApiError::new(ErrorCode::Unavailable, format!("More than {MOST} tabs listen to this process"));
-    let Joined { mut told, over, is_first } = app.console.streams.join(&viewer.session).ok_or_else(busy)?;
+    let team = viewer.row.who.team;
+    let busy =
+        || ApiError::new(ErrorCode::Unavailable, "Too many tabs of the console listen to this process. Close some.");
+    let Joined { mut told, over, is_first } = app.console.streams.join(&viewer.session, team).ok_or_else(busy)?;
     if is_first {
         app.runtime.spawn(sample_until_alone(app.clone()));
     }
-    let tab = Tab { app: app.clone(), session: viewer.session.clone() };
+    let tab = Tab { app: app.clone(), session: viewer.session.clone(), team };
     // What was found a moment ago is told at once.
     told.mark_changed();
     let left_ms = viewer.row.expires_at.ms_since(app.db.now()).unsigned_abs();
