@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
-use sqlx::{Postgres, Transaction};
+use sqlx::{Postgres, SqlSafeStr as _, Transaction};
 
 use super::error::StoreResult;
 use super::kept::Kept;
@@ -200,8 +200,14 @@ impl Db {
 
 /// A transaction that `statement` begins. In a box: what the pool may have to do first (connect, greet, TLS) is 14 KB of
 /// state, which would otherwise be a part of every future that writes, and be moved with it.
+///
+/// The beginning goes on where nobody waits for it any more. sqlx rolls back what has begun; of a beginning that was given up
+/// half-way it knows nothing, and what the connection's next user writes would be a part of a transaction that nobody ends.
 fn begun<'a>(pool: &'a PgPool, statement: &'static str) -> BoxFuture<'a, sqlx::Result<Transaction<'static, Postgres>>> {
-    Box::pin(pool.begin_with(statement))
+    Box::pin(async move {
+        let beginning = Transaction::begin(pool.acquire().await?, Some(statement.into_sql_str()));
+        tokio::spawn(beginning).await.map_err(|_| sqlx::Error::WorkerCrashed)?
+    })
 }
 
 impl SqliteDb {
@@ -225,5 +231,32 @@ impl Tx {
             Self::Postgres(tx) => tx.commit().await?,
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use sqlx::{Connection as _, PgConnection};
+
+    use super::*;
+    use crate::store::testing::databases;
+
+    #[tokio::test]
+    async fn a_beginning_that_is_given_up_half_way_takes_nothing_from_who_comes_next() {
+        for db in databases().await {
+            // On SQLite there is one who writes, and its turn is taken back whole.
+            let Db::Postgres(PostgresDb { pool, .. }) = &db else { continue };
+            sqlx::query("CREATE TABLE written (n BIGINT)").execute(pool).await.unwrap();
+            for n in 0..200 {
+                let patience = Duration::from_micros(10 * n);
+                drop(tokio::time::timeout(patience, db.begin()).await);
+                sqlx::query("INSERT INTO written VALUES (1)").execute(pool).await.unwrap();
+            }
+            // What is in a transaction that nobody ends is seen by nobody else.
+            let mut other = PgConnection::connect_with(&pool.connect_options()).await.unwrap();
+            let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM written").fetch_one(&mut other).await.unwrap();
+            assert_eq!(count, 200);
+        }
     }
 }
