@@ -57,6 +57,7 @@ pub async fn run(task: &PageTask, scope: &Arc<CrawlScope>, route: SiteRoute) -> 
     let cache = SitemapCache::new(context.process.db.clone(), page.team_id, String::new(), true);
     let sites = route.sites.clone();
     let source = Source {
+        team: page.team_id,
         fetcher: context.process.fetcher.clone(),
         route,
         headers: Arc::default(),

@@ -89,6 +89,7 @@ impl Map<'_> {
             sitemap::starts(&robots, site)
         };
         let source = Source {
+            team: self.team,
             fetcher: self.context.process.fetcher.clone(),
             route: self.route.clone(),
             headers: Arc::clone(&self.headers),

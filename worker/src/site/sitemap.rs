@@ -16,14 +16,15 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::map::site_of;
 use weir_shared::domain::scrape::Certificates;
-use weir_shared::shares::Shares;
+use weir_shared::ids::TeamId;
+use weir_shared::shares::{Common, Shares};
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
@@ -46,12 +47,17 @@ const MAX_FRESH: usize = 8 << 20;
 
 /// Files read at once that are in memory, and files that still arrive while they are read: the latter hold a thread for
 /// as long as a site likes, so they must not keep the others waiting, and no site has more than two of their places.
-static READERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
+static READERS: LazyLock<Shares> = LazyLock::new(|| Shares::new(4, 3));
 static STREAMS: LazyLock<Shares> = LazyLock::new(|| Shares::new(8, 2));
+/// A team has three of the former, and of the latter four: it may have many sites.
+static OF_TEAMS: LazyLock<Common<TeamId, Shares>> = LazyLock::new(Common::default);
+const OF_TEAM: usize = 4;
 
 /// Where sitemaps come from.
 #[derive(Clone)]
 pub struct Source {
+    /// Who reads them.
+    pub team: TeamId,
     pub fetcher: HttpFetcher,
     pub route: SiteRoute,
     /// A caller's own headers; with any, nothing is cached.
@@ -229,7 +235,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
                 return end;
             }
         } else {
-            return read_kept(packed, end, sink).await;
+            return read_kept(source.team, packed, end, sink).await;
         }
     }
     if source.asking == Asking::Nobody {
@@ -260,7 +266,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
     };
     // What an untrusted certificate gave may have come from anybody.
     let packer = cache.filter(|_| opened.is_trusted).map(|_| Packed::writer());
-    let Some((ending, collector)) = read_answer(opened, Collector::new(number, sink, packer)).await else {
+    let Some((ending, collector)) = read_answer(source.team, opened, Collector::new(number, sink, packer)).await else {
         return end;
     };
     end.ending = Some(ending);
@@ -272,9 +278,9 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
 }
 
 /// Reads a file that was kept.
-async fn read_kept(packed: Packed, mut end: FileEnd, sink: mpsc::Sender<Batch>) -> FileEnd {
+async fn read_kept(team: TeamId, packed: Packed, mut end: FileEnd, sink: mpsc::Sender<Batch>) -> FileEnd {
     let mut collector = Collector::new(end.number, sink, None);
-    let _turn = READERS.acquire().await;
+    let _turn = READERS.take(&team.to_string()).await;
     let read = tokio::task::spawn_blocking(move || {
         let whole = packed.read(|item| collector.take(item));
         collector.flush();
@@ -288,7 +294,7 @@ async fn read_kept(packed: Packed, mut end: FileEnd, sink: mpsc::Sender<Batch>) 
 }
 
 /// Reads an answer's body on a blocking thread while it arrives.
-async fn read_answer(mut opened: Opened, mut collector: Collector) -> Option<(Ending, Collector)> {
+async fn read_answer(team: TeamId, mut opened: Opened, mut collector: Collector) -> Option<(Ending, Collector)> {
     let mut ahead = Vec::new();
     let mut taken = 0;
     let mut is_whole = false;
@@ -311,10 +317,12 @@ async fn read_answer(mut opened: Opened, mut collector: Collector) -> Option<(En
         }
     }
     let (_reader, _stream) = if is_whole {
-        (Some(READERS.acquire().await.ok()?), None)
+        (Some(READERS.take(&team.to_string()).await), None)
     } else {
         let site = site_of(opened.url.as_str()).unwrap_or_default();
-        (None, Some(STREAMS.take(&site).await))
+        let own = OF_TEAMS.of(&team, || Shares::new(OF_TEAM, 2));
+        let of_team = own.take(&site).await;
+        (None, Some((STREAMS.take(&site).await, of_team, own)))
     };
     let (wire, pieces) = mpsc::channel(8);
     let base = opened.url.clone();

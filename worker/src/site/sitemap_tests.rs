@@ -45,7 +45,8 @@ async fn site(pages: Vec<(&'static str, Vec<u8>)>) -> (Url, Arc<AtomicUsize>) {
 fn source() -> Source {
     let guard = AddressGuard::new(vec!["127.0.0.0/8".parse().expect("a net")], HashMap::new());
     let fetcher = HttpFetcher::new(guard, FetchConfig::default()).expect("a fetcher");
-    Source { fetcher, route: SiteRoute::default(), headers: Arc::default(), cache: None, asking: Asking::Always }
+    let team = TeamId::new();
+    Source { team, fetcher, route: SiteRoute::default(), headers: Arc::default(), cache: None, asking: Asking::Always }
 }
 
 async fn walk(base: &Url, start: &str, bounds: Bounds) -> (Vec<String>, Walk) {
@@ -157,6 +158,38 @@ async fn a_site_whose_files_never_end_keeps_no_other_site_waiting() {
     let (paths, _) = tokio::time::timeout(Duration::from_secs(10), walk).await.expect("the other site is read");
     assert_eq!(paths.len(), 30_000);
     hanging.abort();
+}
+
+#[tokio::test]
+async fn a_team_with_many_sites_whose_files_never_end_keeps_no_other_team_waiting() {
+    let many: Vec<String> = (0..30_000).map(|n| format!("/p{n}")).collect();
+    let body = urlset(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    let hanging = ["/1-cut-hang", "/2-cut-hang"];
+    let mut pages: Vec<(&'static str, Vec<u8>)> = hanging.iter().map(|path| (*path, body.clone())).collect();
+    pages.push(("/i", index(&hanging)));
+    let (base, _) = site(pages).await;
+    let (friendly, _) = site(vec![("/slow", body)]).await;
+    let hostile = source();
+    let (sink, mut batches) = mpsc::channel::<Batch>(4);
+    let walks: Vec<_> = (0..4)
+        .map(|n| {
+            let (mut base, source, sink) = (base.clone(), hostile.clone(), sink.clone());
+            base.set_host(Some(&format!("many{n}.localhost"))).expect("a host");
+            tokio::spawn(async move {
+                collect(&source, vec![base.join("/i").expect("a URL")], usual(), sink).await;
+            })
+        })
+        .collect();
+    // Half of the places are in the middle of a file, and the other files have been asked for.
+    let (mut begun, mut entries) = (0, 0);
+    while begun < OF_TEAM {
+        entries += batches.recv().await.expect("entries").entries.len();
+        begun = entries / 15_000;
+    }
+    let walk = walk(&friendly, "/slow", usual());
+    let (paths, _) = tokio::time::timeout(Duration::from_secs(10), walk).await.expect("the other team's is read");
+    assert_eq!(paths.len(), 30_000);
+    walks.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
