@@ -257,9 +257,9 @@ mod tests {
         }
         // Up to a quarter of the slots before what may be anybody's, then as many as the crowd has.
         let mut taken = Vec::new();
-        for n in 0..2 {
+        for one in &mut theirs[..2] {
             held.pop();
-            taken.push((&mut theirs[n]).now_or_never().expect("it is the other's turn"));
+            taken.push(one.now_or_never().expect("it is the other's turn"));
         }
         held.pop();
         let somebodys = (&mut anybody).now_or_never().expect("a quarter of the slots is the other's");
