@@ -320,7 +320,7 @@ fn head_of_frame(first: u8, length: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn others_have_their_turn_beside_a_crowd_of_small_messages() {
-    /// What stands in as many messages of each kind that a client may send without waiting.
+    /// Pings that have come before the first is read.
     const CROWD: usize = 50_000;
     let chromium = Chromium::start().await;
     let session = chromium.session();
