@@ -1,7 +1,7 @@
 //! Around every request: an id, one log line, the figures of `/metrics`.
 //!
-//! The line names route, path and ids; never a query string, a header or a body. Reads that went well are logged at
-//! `debug`, because clients poll.
+//! The line names path and ids; never a query string, a header or a body. Reads that went well are logged at `debug`,
+//! because clients poll. What strangers make up, a method or a path, is written short and makes no figure of its own.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -20,6 +20,11 @@ use crate::auth::CallerTeam;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Route label of a path that nothing serves, so that strangers cannot grow the figures.
 const UNMATCHED: &str = "unmatched";
+
+/// What stands for a method that HTTP does not know, for the same reason.
+const OTHER: &str = "other";
+/// What is written of a path, bytes; those of this service with ids in them are half as long.
+const MAX_PATH: usize = 256;
 
 /// What is asked for every few seconds, and tells nothing in a trace.
 const OF_OPERATORS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -52,13 +57,13 @@ pub async fn observe(
         let request = response.request();
         let pattern = request.match_pattern();
         let route = pattern.as_deref().unwrap_or(UNMATCHED);
-        let method = request.method().as_str();
+        let method = method(request.method());
         if let Some(app) = request.app_data::<web::Data<App>>() {
             app.metrics.observe(route, method, status, took);
         }
         describe(&mut span, method, route, status);
         let team = request.extensions().get::<CallerTeam>().map(|t| tracing::field::display(t.0));
-        let (path, id) = (request.path(), id.to_str().unwrap_or_default());
+        let (path, id) = (beginning(request.path()), id.to_str().unwrap_or_default());
         let duration_ms = took.as_millis() as u64;
         if request.method() == Method::GET && status < 400 {
             tracing::debug!(request.id = id, method, path, status, duration_ms, team.id = team, "answered");
@@ -68,6 +73,17 @@ pub async fn observe(
     }
     response.headers_mut().insert(REQUEST_ID, id);
     Ok(response)
+}
+
+fn method(method: &Method) -> &str {
+    use Method as M;
+    let known = [M::GET, M::POST, M::DELETE, M::PATCH, M::PUT, M::HEAD, M::OPTIONS, M::CONNECT, M::TRACE];
+    if known.contains(method) { method.as_str() } else { OTHER }
+}
+
+/// As much of the path as the log is to have.
+fn beginning(path: &str) -> &str {
+    &path[..path.floor_char_boundary(MAX_PATH)]
 }
 
 /// The request's span, and what its work is told to be below: a caller who keeps no trace is not given one.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
     Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, errors_of, finished, wait_until,
@@ -141,6 +143,44 @@ async fn logs_hold_ids_and_no_secrets() {
         let last = log.lines().rfind(|line| line.starts_with('{')).expect("lines of JSON");
         serde_json::from_str::<serde_json::Value>(last).unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_strangers_make_up_fills_neither_the_figures_nor_the_log() {
+    let service = TestService::start(Database::Sqlite).await;
+    let (anyone, made_up) = (service.anonymous(), "made-up".repeat(1_000));
+    for n in 0..30 {
+        let method = Method::from_bytes(format!("{made_up}{n}").as_bytes()).unwrap();
+        for path in ["/v2/scrape", "/nowhere"] {
+            assert_eq!(anyone.send(anyone.request(method.clone(), path)).await.status / 100, 4);
+        }
+        assert_eq!(anyone.get(&format!("/{made_up}{n}")).await.status, 404);
+        let mut socket = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+        socket.write_all(format!("{made_up}\r\n\r\n").as_bytes()).await.unwrap();
+        let _ = socket.read_to_end(&mut Vec::new()).await;
+    }
+    let long = made_up.repeat(50);
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": long, "arguments": {} } }),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": long } }),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": long, "params": {} }),
+        json!({ "jsonrpc": "2.0", "id": long, "method": "prompts/get", "params": { "name": "x" } }),
+    ] {
+        let request = service.caller().request(Method::POST, "/mcp");
+        let answer = service.caller().send(request.header("accept", "application/json").json(&message)).await;
+        assert!(answer.body["error"].is_object(), "{:.300}", answer.text);
+    }
+    let figures = anyone.get("/metrics").await.text;
+    assert!(
+        figures.contains(r#"weir_http_requests_total{method="other",route="unmatched",status="404"} 30"#),
+        "{figures}"
+    );
+    assert!(!figures.contains("made-up"), "{:.2000}", figures);
+    let log = std::fs::read_to_string(service.folder().join("api.log")).unwrap();
+    assert!(log.contains("/made-up"), "what is asked for is told: {log}");
+    let is_wrong = |line: &&str| line.len() > 600 || line.contains(" WARN ") || line.contains(" ERROR ");
+    let wrong: Vec<&str> = log.lines().filter(is_wrong).collect();
+    assert!(wrong.is_empty(), "{} lines, of which {:.600}", wrong.len(), wrong[0]);
 }
 
 #[tokio::test]
