@@ -34,6 +34,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// How long a backend rests that refuses, when it does not say, and at most.
 const REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
+/// An address that everybody takes, bytes. Servers refuse longer ones by their own measure, some without saying so.
+const USUAL_ADDRESS: usize = 2_000;
 /// Pages of hits that are asked for, for one source.
 const MAX_PAGES: usize = 10;
 
@@ -62,6 +64,9 @@ pub enum SearchError {
     /// With the seconds after which another try makes sense.
     #[error("The search backend did not answer as it should. Please try again later.")]
     Failed { retry_after: u64 },
+    /// Nor would it be another time.
+    #[error("The search backend does not take this search. Please shorten the query or name fewer domains.")]
+    NotTaken,
     #[error("Request timed out")]
     Timeout,
 }
@@ -71,6 +76,8 @@ pub enum SearchError {
 enum Failure {
     /// It refuses for now: it rests for so long.
     Refused(Duration),
+    /// It does not take this search, which says nothing of others.
+    NotTaken,
     /// Another try may go well.
     Broken,
 }
@@ -118,9 +125,10 @@ impl Backends {
         limit: usize,
         now: Timestamp,
     ) -> Result<(Vec<Hit>, Vec<String>), SearchError> {
-        let mut silent = None;
+        let (mut silent, mut is_not_taken, mut may_come) = (None, false, false);
         for (n, backend) in self.settings.backends.iter().enumerate() {
             if self.rest_of(n).is_some() {
+                may_come = true;
                 continue;
             }
             let mut collected = Collected::new(query, source, limit, now);
@@ -130,7 +138,10 @@ impl Backends {
                 Ok(()) => return Ok(collected.finish()),
                 // What the first pages gave is not lost with a later one.
                 Err(_) if !collected.is_empty() => return Ok(collected.finish()),
+                // It is the caller who hears of it.
+                Err(Failure::NotTaken) => is_not_taken = true,
                 Err(failure) => {
+                    may_come = true;
                     tracing::warn!(backend = n, ?failure, "a search backend did not answer as it should");
                     if let Failure::Refused(rest) = failure {
                         self.resting.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(clock::deadline(rest));
@@ -140,6 +151,9 @@ impl Backends {
         }
         if let Some(collected) = silent {
             return Ok(collected.finish());
+        }
+        if is_not_taken && !may_come {
+            return Err(SearchError::NotTaken);
         }
         let rests = (0..self.settings.backends.len()).filter_map(|n| self.rest_of(n));
         let retry_after = rests.min().map_or(5, |rest| rest.as_secs().max(1));
@@ -170,13 +184,18 @@ impl Backends {
 /// The JSON that a backend answers with.
 async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Failure> {
     let answered = tokio::time::timeout(ANSWER_TIME, async {
-        let response = request.send().await.map_err(|_| Failure::Broken)?;
+        let request = request.build().map_err(|_| Failure::NotTaken)?;
+        let is_long = request.url().as_str().len() > USUAL_ADDRESS;
+        let response = operator_http::client().execute(request).await.map_err(|_| Failure::Broken)?;
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let asked = retry_after::asked(response.headers());
         let is_page = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
         match status {
             429 => return Err(Failure::Refused(asked.unwrap_or(REST).clamp(Duration::from_secs(1), MAX_REST))),
+            400 | 413 | 414 | 422 | 431 => return Err(Failure::NotTaken),
+            // What stands before it and takes less.
+            _ if is_page && is_long => return Err(Failure::NotTaken),
             // A page for people: its JSON is off, or something stands before it.
             _ if is_page => return Err(Failure::Refused(REST)),
             401..=403 => return Err(Failure::Refused(REST)),

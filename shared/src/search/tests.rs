@@ -110,6 +110,30 @@ async fn who_refuses_rests_and_the_next_one_is_asked() {
 }
 
 #[tokio::test]
+async fn one_callers_long_search_is_told_so_and_takes_nobodys_backend_away() {
+    const PAGE: &str = "Content-Type: text/html";
+    let hosts = (0..100).map(|n| format!("{n}.a-shop-with-a-long-name.test")).collect();
+    let long = Query { exclude_domains: hosts, ..words() };
+    for (status, asked_for) in [(414, &long), (502, &long), (400, &words())] {
+        let (url, _) = backend(move |n| match n {
+            0 => (status, PAGE, "<html>".into()),
+            _ => (200, JSON, results(0..3).to_string()),
+        })
+        .await;
+        let backends = of(&[&url]);
+        assert_eq!(find(&backends, asked_for, &[Source::Web], 3).await.unwrap_err(), SearchError::NotTaken, "{status}");
+        assert_eq!(find(&backends, &words(), &[Source::Web], 3).await.unwrap().hits[0].1.len(), 3, "{status}");
+        // Another one may take it.
+        let (short, _) = backend(move |_| (status, PAGE, "<html>".into())).await;
+        assert!(find(&of(&[&short, &url]), asked_for, &[Source::Web], 3).await.is_ok(), "{status}");
+        // What fails for another reason may come back.
+        let (broken, _) = backend(|_| (500, JSON, "{}".into())).await;
+        let failed = find(&of(&[&short, &broken]), asked_for, &[Source::Web], 3).await.unwrap_err();
+        assert!(matches!(failed, SearchError::Failed { .. }), "{failed:?}");
+    }
+}
+
+#[tokio::test]
 async fn engines_that_are_silent_are_no_empty_web() {
     let empty = || json!({"results": [], "unresponsive_engines": [["bing", "captcha"]]}).to_string();
     let (silent, _) = backend(move |_| (200, JSON, empty())).await;

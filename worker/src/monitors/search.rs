@@ -58,7 +58,8 @@ impl Monitors {
             Err(error) => {
                 let progress = &mut hand.targets[n];
                 progress.tries += 1;
-                if error == SearchError::NotConfigured || progress.tries >= TRIES {
+                let is_final = matches!(error, SearchError::NotConfigured | SearchError::NotTaken);
+                if is_final || progress.tries >= TRIES {
                     progress.is_over = true;
                     progress.error = Some(error.to_string());
                 }

@@ -56,7 +56,9 @@ pub(super) async fn search(
                     hits.map(|hit| Hit { url: hit.url, title: hit.title, description: hit.text }).collect();
                 Ok(Done::of(json!({ "hits": hits })))
             }
-            Err(SearchError::NotConfigured) => Ok(Done::of(json!({ "error": SearchError::NotConfigured.to_string() }))),
+            Err(error @ (SearchError::NotConfigured | SearchError::NotTaken)) => {
+                Ok(Done::of(json!({ "error": error.to_string() })))
+            }
             Err(error) => Err(Passing(error.to_string())),
         }
     };

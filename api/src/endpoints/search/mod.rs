@@ -188,6 +188,7 @@ fn refusal(error: SearchError) -> ApiError {
         SearchError::Failed { retry_after } => {
             ApiError::new(ErrorCode::SearchBackendFailed, text).retry_after(retry_after)
         }
+        SearchError::NotTaken => ApiError::new(ErrorCode::Invalid, text),
         SearchError::Timeout => ApiError::new(ErrorCode::SearchTimeout, text),
     }
 }
