@@ -1,12 +1,15 @@
 //! The operator's commands.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
     Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, checkout, finished,
-    wait_until,
+    temporary, wait_until,
 };
 
 fn list(value: &Value) -> Vec<Value> {
@@ -397,4 +400,26 @@ async fn what_is_logged_into_a_file_has_no_colours() {
     let logs = service.logs();
     assert!(logs.contains(" status=400 ") && logs.contains("the worker is ready"), "{logs}");
     assert!(!logs.contains('\u{1b}'), "{logs:?}");
+}
+
+#[test]
+fn a_compiler_that_is_too_old_or_missing_is_told_of_before_anything_is_installed() {
+    let folder = temporary("rust");
+    std::fs::create_dir(&folder).unwrap();
+    let rustc = folder.join("rustc");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let set_up = |says: &str| {
+        std::fs::write(&rustc, format!("#!/bin/sh\n{says}\n")).unwrap();
+        std::fs::set_permissions(&rustc, Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(checkout().join("scripts/setup"));
+        let output = command.arg("--compiler").env("PATH", &path).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let old = set_up("echo 'rustc 1.75.0 (82e1608df 2023-12-21)'");
+    assert!(!old.0 && old.1.contains("Rust 1.75.0 is too old: install 1."), "{old:?}");
+    let none = set_up("exit 1");
+    assert!(!none.0 && none.1.contains("Rust is missing"), "{none:?}");
+    let new = set_up("echo 'rustc 1.200.1-nightly (82e1608df 2033-12-21)'");
+    assert!(new.0 && new.1.is_empty(), "{new:?}");
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -14,6 +14,9 @@ const WEB_AT_ONCE: usize = 20;
 const NEWS_AT_ONCE: usize = 50;
 const IMAGES_AT_ONCE: usize = 100;
 const LAST_PAGE: usize = 9;
+/// Longest query that it takes, characters and words.
+const MOST_CHARACTERS: usize = 400;
+const MOST_WORDS: usize = 50;
 
 /// One page of hits. Returns whether it was the last.
 pub(super) async fn page(
@@ -23,6 +26,10 @@ pub(super) async fn page(
     page: usize,
     collected: &mut Collected<'_>,
 ) -> Result<bool, Failure> {
+    let words = query.with_operators();
+    if words.chars().count() > MOST_CHARACTERS || words.split_whitespace().count() > MOST_WORDS {
+        return Err(Failure::NotTaken);
+    }
     let source = collected.source;
     let count = match source {
         Source::Web => WEB_AT_ONCE,
@@ -31,7 +38,7 @@ pub(super) async fn page(
     };
     // The same for every page, or the second one would begin elsewhere.
     let count = count.min(collected.limit());
-    let request = operator_http::client().get(address(base, query, source, page, count));
+    let request = operator_http::client().get(address(base, query, &words, source, page, count));
     let mut request = request.header("X-Subscription-Token", key).header("Accept", "application/json");
     if let Some(place) = query.location.as_deref().filter(|place| place.bytes().all(|b| (b' '..=b'~').contains(&b))) {
         request = request.header("X-Loc-City", place);
@@ -52,11 +59,11 @@ pub(super) async fn page(
     Ok(!is_new || !has_more || page >= LAST_PAGE || source == Source::Images || results.len() < count)
 }
 
-fn address(base: &Url, query: &Query, source: Source, page: usize, count: usize) -> Url {
+fn address(base: &Url, query: &Query, words: &str, source: Source, page: usize, count: usize) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{}/search", base.path().trim_end_matches('/'), source.as_str()));
     let mut pairs = url.query_pairs_mut();
-    pairs.append_pair("q", &query.with_operators());
+    pairs.append_pair("q", words);
     pairs.append_pair("count", &count.to_string());
     if source != Source::Images {
         pairs.append_pair("offset", &page.to_string());

@@ -193,9 +193,12 @@ async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Fail
         let is_page = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
         match status {
             429 => return Err(Failure::Refused(asked.unwrap_or(REST).clamp(Duration::from_secs(1), MAX_REST))),
-            400 | 413 | 414 | 422 | 431 => return Err(Failure::NotTaken),
-            // What stands before it and takes less.
+            413 | 414 | 431 => return Err(Failure::NotTaken),
+            // Of it, or of what stands before it and takes less.
+            400 | 422 if is_long => return Err(Failure::NotTaken),
             _ if is_page && is_long => return Err(Failure::NotTaken),
+            // It has something against this search or, as for a wrong key, against all: one that rests would be taken from others.
+            400 | 422 => return Err(Failure::Broken),
             // A page for people: its JSON is off, or something stands before it.
             _ if is_page => return Err(Failure::Refused(REST)),
             401..=403 => return Err(Failure::Refused(REST)),
