@@ -13,6 +13,8 @@ use super::upstream::ProxyUrl;
 /// Rest after the first failure; doubles with each further one up to [`LONGEST`].
 const REST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
+/// How long a proxy may take to take a connection.
+const ANSWER: Duration = Duration::from_secs(5);
 /// Where a page appears from when nobody says (spec 2.5).
 const COUNTRY: &str = "US";
 
@@ -61,6 +63,9 @@ pub struct ProxyPools {
 }
 
 impl ProxyPools {
+    /// Proxies of one kind that are tried for a page, a session or a file of a site.
+    pub const TRIES: usize = 3;
+
     /// Takes in what is configured.
     pub fn new(net: &NetSettings) -> Self {
         let all = |kind, list: &[CountryProxy]| -> Vec<Entry> {
@@ -113,7 +118,15 @@ impl ProxyPools {
         Some(Chosen { proxy: entry.proxy.clone(), place, is_elsewhere })
     }
 
-    /// A proxy did not do its work: it rests.
+    /// A request got nowhere through a proxy, which rests if it takes no connections. If it does, the site may hang or
+    /// hang up, and whoever names such a site is to take no proxy from others.
+    pub async fn suspect(&self, chosen: &Chosen) {
+        if !chosen.proxy.answers(ANSWER).await {
+            self.failed(chosen.place);
+        }
+    }
+
+    /// A proxy takes no connections: it rests.
     pub fn failed(&self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
         let mut rest = entry.rest.lock().unwrap_or_else(PoisonError::into_inner);

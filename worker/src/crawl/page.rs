@@ -16,7 +16,6 @@ use super::visit::Visit;
 use crate::page::attempt::{Tried, attempt, attempt_stored, judge};
 use crate::page::cpu::blocking;
 use crate::page::product::Harvest;
-use crate::page::request::site_proxy;
 use crate::page::rest;
 use crate::page::task::PageTask;
 use crate::site::{Robots, RobotsRules, SiteRoute};
@@ -33,8 +32,12 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     if !sites.allows(&url) {
         return Outcome::Failed { code: ErrorCode::AddressBlocked, error: refused, credits: 0 };
     }
-    let proxy = site_proxy(&context.process.proxies, task.options());
-    let route = SiteRoute { proxy, sites: sites.clone(), ..SiteRoute::default() };
+    let route = SiteRoute {
+        accept_language: None,
+        proxies: Some(Arc::clone(&context.process.proxies)),
+        country: task.options().location.as_ref().map(|location| location.country.clone()),
+        sites: sites.clone(),
+    };
     if page.idx == SITEMAP_IDX {
         if let Some(outcome) = rest::resting(task).await {
             return outcome;

@@ -43,17 +43,23 @@ pub async fn visit(
     team: TeamId,
     deadline: Instant,
 ) -> Result<Visited, FetchError> {
-    let request = FetchRequest {
-        url,
-        headers,
-        accept_language: route.accept_language.clone(),
-        mobile: false,
-        certificates: Certificates::AnyWithoutSecrets,
-        deadline,
-        proxy: route.proxy.as_ref(),
-        sites: &route.sites,
+    let mut way = route.way();
+    let fetched = loop {
+        let request = FetchRequest {
+            url,
+            headers,
+            accept_language: route.accept_language.clone(),
+            mobile: false,
+            certificates: Certificates::AnyWithoutSecrets,
+            deadline,
+            proxy: way.proxy(),
+            sites: &route.sites,
+        };
+        let fetched = context.process.fetcher.fetch(request).await;
+        if !way.leads_on(&fetched).await {
+            break fetched?;
+        }
     };
-    let fetched = context.process.fetcher.fetch(request).await?;
     let kind = sniff(&fetched.media_type().unwrap_or_default(), &fetched.body);
     if kind != BodyKind::Html {
         return Ok(Visited {
@@ -97,7 +103,7 @@ pub async fn render(
         want_raw: false,
         want_branding: false,
         deadline,
-        upstream: route.upstream,
+        upstream: route.way().place(),
         in_profile: false,
         sites: route.sites.clone(),
         team: None,

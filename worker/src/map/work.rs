@@ -23,7 +23,7 @@ use super::links::LinkSet;
 use super::page::Visited;
 use super::walk::{Map, Sitemaps};
 use crate::context::WorkerContext;
-use crate::fetch::{CallerHeaders, FetchError, ProxyKind};
+use crate::fetch::{CallerHeaders, FetchError};
 use crate::page::cpu::blocking;
 use crate::page::request::accept_language;
 use crate::page::task::PageTask;
@@ -145,14 +145,15 @@ fn prepare<'a>(
         let message = format!("The site {host} is blocked by the lists of threatProtection.");
         return Err(MapError { code: ErrorCode::AddressBlocked, message });
     }
-    let country = options.location.as_ref().map(|location| location.country.as_str());
-    let chosen = context.process.proxies.choose(ProxyKind::Basic, country, &[]);
-    if chosen.as_ref().is_some_and(|chosen| chosen.is_elsewhere) {
+    let route = SiteRoute {
+        accept_language: accept_language(options.location.as_ref()),
+        proxies: Some(Arc::clone(&context.process.proxies)),
+        country: options.location.as_ref().map(|location| location.country.clone()),
+        sites: options.sites.clone(),
+    };
+    if route.way().is_elsewhere() {
         warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
     }
-    let (proxy, upstream) = chosen.map(|chosen| (chosen.proxy, chosen.place)).unzip();
-    let accept_language = accept_language(options.location.as_ref());
-    let route = SiteRoute { accept_language, proxy, upstream, sites: options.sites.clone() };
     let scope = MapScope::new(url.clone(), &options);
     let names_sitemap = is_sitemap(&url);
     // The path of a sitemap says nothing about the pages in it.

@@ -9,7 +9,7 @@ use super::error::PageError;
 use super::load::{Loaded, load};
 use super::request::{PageRequest, ProxyRoute};
 use super::task::PageTask;
-use crate::fetch::ProxyKind;
+use crate::fetch::{ProxyKind, ProxyPools};
 
 /// Asks for the page by the proxy routes that its options allow.
 ///
@@ -43,17 +43,17 @@ async fn load_by(task: &PageTask, kind: ProxyKind, deadline: Instant) -> Result<
     let mut failed = Vec::new();
     loop {
         let route = ProxyRoute::choose(proxies, location, kind, &failed);
-        let place = route.place();
+        let chosen = route.chosen.clone();
         let outcome = load(task, PageRequest::new(&task.page, &task.spec, route)?, deadline).await;
-        let Some(place) = place else { return outcome };
+        let Some(chosen) = chosen else { return outcome };
         if !outcome.as_ref().is_err_and(PageError::is_of_proxy) {
-            proxies.worked(place);
+            proxies.worked(chosen.place);
             return outcome;
         }
-        proxies.failed(place);
-        failed.push(place);
+        proxies.suspect(&chosen).await;
+        failed.push(chosen.place);
         let is_last = ProxyRoute::choose(proxies, location, kind, &failed).chosen.is_none();
-        if is_last || failed.len() >= ProxyRoute::TRIES || clock::instant() >= deadline {
+        if is_last || failed.len() >= ProxyPools::TRIES || clock::instant() >= deadline {
             return outcome;
         }
     }

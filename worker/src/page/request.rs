@@ -29,9 +29,6 @@ pub struct ProxyRoute {
 }
 
 impl ProxyRoute {
-    /// Proxies of one kind that are tried for a page, or for a session.
-    pub const TRIES: usize = 3;
-
     /// A route of the wanted kind, or the next best, for what appears from `location`. `avoid`: places of proxies that
     /// have failed for it.
     pub fn choose(proxies: &ProxyPools, location: Option<&Location>, kind: ProxyKind, avoid: &[usize]) -> Self {
@@ -52,12 +49,6 @@ impl ProxyRoute {
     pub fn place(&self) -> Option<usize> {
         self.chosen.as_ref().map(|chosen| chosen.place)
     }
-}
-
-/// The proxy for what belongs to a site and not to a page.
-pub fn site_proxy(proxies: &ProxyPools, options: &ScrapeOptions) -> Option<ProxyUrl> {
-    let country = options.location.as_ref().map(|location| location.country.as_str());
-    proxies.choose(ProxyKind::Basic, country, &[]).map(|chosen| chosen.proxy)
 }
 
 /// Where a page comes from whose site is not asked.

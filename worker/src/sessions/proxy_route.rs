@@ -13,7 +13,7 @@ use weir_shared::store::sessions::SessionRow;
 
 use super::continuation::Scrape;
 use super::resources::{OpenError, SessionResources};
-use crate::fetch::ProxyKind;
+use crate::fetch::{ProxyKind, ProxyPools};
 use crate::page::request::ProxyRoute;
 use crate::sandbox::Exit;
 
@@ -82,7 +82,7 @@ impl SessionRoute {
             }
             proxies.failed(chosen.place);
             failed.push(chosen.place);
-            if failed.len() >= ProxyRoute::TRIES {
+            if failed.len() >= ProxyPools::TRIES {
                 return Err(OpenError::NoProxy);
             }
         }

@@ -150,7 +150,9 @@ impl RobotsStore {
                 // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
-                return Known { robots: Arc::new(robots), until: clock::deadline(FAILED), refused: None };
+                // What the proxies of one place cannot do tells nothing about the site.
+                let counts = if matches!(error, FetchError::Proxy { .. }) { Duration::ZERO } else { FAILED };
+                return Known { robots: Arc::new(robots), until: clock::deadline(counts), refused: None };
             }
         };
         Known { robots: Arc::new(robots), until: clock::deadline(FRESH), refused: None }
@@ -162,17 +164,24 @@ impl RobotsStore {
         let _ = at.set_password(None);
         let _ = at.set_username("");
         let headers = CallerHeaders::default();
-        let request = FetchRequest {
-            url: &at,
-            headers: &headers,
-            accept_language: route.accept_language.clone(),
-            mobile: false,
-            certificates: Certificates::AnyWithoutSecrets,
-            deadline: clock::deadline(PATIENCE),
-            proxy: route.proxy.as_ref(),
-            sites: &route.sites,
+        let deadline = clock::deadline(PATIENCE);
+        let mut way = route.way();
+        let answer = loop {
+            let request = FetchRequest {
+                url: &at,
+                headers: &headers,
+                accept_language: route.accept_language.clone(),
+                mobile: false,
+                certificates: Certificates::AnyWithoutSecrets,
+                deadline,
+                proxy: way.proxy(),
+                sites: &route.sites,
+            };
+            let answer = self.fetcher.open(request).await;
+            if !way.leads_on(&answer).await {
+                break answer?;
+            }
         };
-        let answer = self.fetcher.open(request).await?;
         match answer.status {
             200..=299 => {}
             // Redirects that lead nowhere are as good as no file.

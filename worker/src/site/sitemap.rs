@@ -242,17 +242,24 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
         return end;
     }
     let deadline = bounds.deadline.min(clock::deadline(FILE_PATIENCE));
-    let request = FetchRequest {
-        url: &url,
-        headers: &source.headers,
-        accept_language: source.route.accept_language.clone(),
-        mobile: false,
-        certificates: Certificates::AnyWithoutSecrets,
-        deadline,
-        proxy: source.route.proxy.as_ref(),
-        sites: &source.route.sites,
+    let mut way = source.route.way();
+    let opened = loop {
+        let request = FetchRequest {
+            url: &url,
+            headers: &source.headers,
+            accept_language: source.route.accept_language.clone(),
+            mobile: false,
+            certificates: Certificates::AnyWithoutSecrets,
+            deadline,
+            proxy: way.proxy(),
+            sites: &source.route.sites,
+        };
+        let opened = source.fetcher.open(request).await;
+        if !way.leads_on(&opened).await {
+            break opened;
+        }
     };
-    let opened = match source.fetcher.open(request).await {
+    let opened = match opened {
         Ok(opened) if (200..300).contains(&opened.status) => opened,
         Ok(opened) => {
             let is_absent = matches!(opened.status, 404 | 410) && cache.is_some() && opened.is_trusted;
