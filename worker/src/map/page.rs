@@ -14,7 +14,7 @@ use weir_shared::ids::TeamId;
 use crate::browser::RenderRequest;
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{CallerHeaders, FetchError, FetchRequest};
+use crate::fetch::{CallerHeaders, FetchError};
 use crate::page::cpu::blocking;
 use crate::page::kind::{BodyKind, sniff};
 use crate::site::SiteRoute;
@@ -45,17 +45,7 @@ pub async fn visit(
 ) -> Result<Visited, FetchError> {
     let mut way = route.way();
     let fetched = loop {
-        let request = FetchRequest {
-            url,
-            headers,
-            accept_language: route.accept_language.clone(),
-            mobile: false,
-            certificates: Certificates::AnyWithoutSecrets,
-            deadline,
-            proxy: way.proxy(),
-            sites: &route.sites,
-        };
-        let fetched = context.process.fetcher.fetch(request).await;
+        let fetched = context.process.fetcher.fetch(way.request(url, headers, deadline)).await;
         if !way.leads_on(&fetched).await {
             break fetched?;
         }

@@ -11,11 +11,10 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
-use weir_shared::domain::scrape::Certificates;
 
 use super::robots::{self, Robots};
 use super::route::SiteRoute;
-use crate::fetch::{CallerHeaders, FetchError, FetchRequest, HttpFetcher};
+use crate::fetch::{CallerHeaders, FetchError, HttpFetcher};
 
 /// How long a file counts (RFC 9309 §2.4: at most a day).
 const FRESH: Duration = Duration::from_secs(4 * 3_600);
@@ -167,17 +166,7 @@ impl RobotsStore {
         let deadline = clock::deadline(PATIENCE);
         let mut way = route.way();
         let answer = loop {
-            let request = FetchRequest {
-                url: &at,
-                headers: &headers,
-                accept_language: route.accept_language.clone(),
-                mobile: false,
-                certificates: Certificates::AnyWithoutSecrets,
-                deadline,
-                proxy: way.proxy(),
-                sites: &route.sites,
-            };
-            let answer = self.fetcher.open(request).await;
+            let answer = self.fetcher.open(way.request(&at, &headers, deadline)).await;
             if !way.leads_on(&answer).await {
                 break answer?;
             }

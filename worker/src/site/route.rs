@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
 
-use crate::fetch::{Chosen, FetchError, ProxyKind, ProxyPools, ProxyUrl};
+use crate::fetch::{CallerHeaders, Chosen, FetchError, FetchRequest, ProxyKind, ProxyPools};
 
 /// How a site's own files are asked for. No caller's headers go with them: what is read is shared between callers.
 #[derive(Clone, Default)]
@@ -41,12 +44,21 @@ impl Way<'_> {
         self.route.proxies.as_ref()?.choose(ProxyKind::Basic, self.route.country.as_deref(), &self.failed)
     }
 
-    /// The proxy to ask through; `None`: directly.
-    pub fn proxy(&self) -> Option<&ProxyUrl> {
-        self.chosen.as_ref().map(|chosen| &chosen.proxy)
+    /// The request for the file. A certificate that does not verify is no matter where nothing secret goes along.
+    pub fn request<'r>(&'r self, url: &'r Url, headers: &'r CallerHeaders, deadline: Instant) -> FetchRequest<'r> {
+        FetchRequest {
+            url,
+            headers,
+            accept_language: self.route.accept_language.clone(),
+            mobile: false,
+            certificates: Certificates::AnyWithoutSecrets,
+            deadline,
+            proxy: self.chosen.as_ref().map(|chosen| &chosen.proxy),
+            sites: &self.route.sites,
+        }
     }
 
-    /// Its place among the operator's, for a browser.
+    /// The place of its proxy among the operator's, for a browser; `None`: directly.
     pub fn place(&self) -> Option<usize> {
         self.chosen.as_ref().map(|chosen| chosen.place)
     }

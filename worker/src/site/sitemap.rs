@@ -22,7 +22,6 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::map::site_of;
-use weir_shared::domain::scrape::Certificates;
 use weir_shared::ids::TeamId;
 use weir_shared::shares::{Common, Shares};
 
@@ -32,7 +31,7 @@ use super::robots::Robots;
 use super::route::SiteRoute;
 use super::sitemap_cache::{Packed, SitemapCache};
 use super::sitemap_reader::{self, Item};
-use crate::fetch::{CallerHeaders, FetchRequest, HttpFetcher, Opened};
+use crate::fetch::{CallerHeaders, HttpFetcher, Opened};
 
 /// Entries in one batch.
 const BATCH: usize = 1_000;
@@ -244,17 +243,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
     let deadline = bounds.deadline.min(clock::deadline(FILE_PATIENCE));
     let mut way = source.route.way();
     let opened = loop {
-        let request = FetchRequest {
-            url: &url,
-            headers: &source.headers,
-            accept_language: source.route.accept_language.clone(),
-            mobile: false,
-            certificates: Certificates::AnyWithoutSecrets,
-            deadline,
-            proxy: way.proxy(),
-            sites: &source.route.sites,
-        };
-        let opened = source.fetcher.open(request).await;
+        let opened = source.fetcher.open(way.request(&url, &source.headers, deadline)).await;
         if !way.leads_on(&opened).await {
             break opened;
         }
