@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use weir_shared::clock;
 use weir_tests::{
     Answered, Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, checkout, ended_at,
     found, installed, markdown_of, wait_until,
@@ -173,6 +174,46 @@ async fn backends_are_asked_in_order_and_their_failures_are_told() {
     let refused = none.post("/v2/search", &json!({"query": "x"})).await;
     assert_eq!((refused.status, refused.body["code"].as_str()), (503, Some("SEARCH_NOT_CONFIGURED")));
     assert!(refused.error().contains("WEIR_SEARCH_URL"), "{}", refused.text);
+}
+
+/// As Brave's smallest plan: it says by `X-RateLimit-Reset` alone when it takes the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backend_of_one_request_a_second_serves_two_teams() {
+    let taken = std::sync::Mutex::new(None::<tokio::time::Instant>);
+    let backend = SearchStandIn::start(move |asked| {
+        let mut taken = taken.lock().unwrap();
+        if taken.is_some_and(|at| at.elapsed() < Duration::from_secs(1)) {
+            return Answered::Status(429, "x-ratelimit-remaining: 0, 900\r\nx-ratelimit-reset: 1, 1419704");
+        }
+        *taken = Some(clock::instant());
+        let hits = json!([{"url": format!("https://{}.example/", asked.query["q"]), "title": "A hit"}]);
+        Answered::Json(json!({"web": {"results": hits.clone()}, "results": hits, "query": {}}))
+    })
+    .await;
+    let options = options(Database::Sqlite, &[]).env("WEIR_SEARCH_URL", "brave").env("WEIR_SEARCH_KEY", "k");
+    let service = TestService::start_with(options.env("WEIR_BRAVE_URL", &backend.url)).await;
+    let other = service.new_team("other");
+    let both = service.post("/v2/search", &json!({"query": "first", "sources": ["web", "news"]})).await.ok();
+    for source in ["web", "news"] {
+        assert_eq!(both["data"][source][0]["url"], "https://first.example/", "{both}");
+    }
+    let crowd = async |n: usize| {
+        let found = service.post("/v2/search", &json!({"query": format!("crowd-{n}")})).await.ok();
+        assert_eq!(found["data"]["web"][0]["url"], format!("https://crowd-{n}.example/"), "{found}");
+    };
+    let crowd = join_all((0..16).map(crowd));
+    let alone = async {
+        let begun = async || backend.asked().iter().any(|asked| asked.query["q"] != "first").then_some(());
+        wait_until("the crowd has begun", begun).await;
+        other.post("/v2/search", &json!({"query": "alone"})).await.ok()
+    };
+    let (_, found) = tokio::join!(crowd, alone);
+    assert_eq!(found["data"]["web"][0]["url"], "https://alone.example/", "{found}");
+    let order: Vec<String> = backend.asked().iter().map(|asked| asked.query["q"].clone()).collect();
+    let at = order.iter().position(|words| words == "alone").unwrap();
+    let after =
+        order[at..].iter().filter(|words| words.starts_with("crowd")).collect::<std::collections::BTreeSet<_>>();
+    assert!(after.len() >= 4, "a crowd of another team is served first: {order:?}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::hits::{Collected, Hit};
+use super::pace::{self, Pace};
 use super::{Failure, get, shortcomings};
 use crate::domain::search::{Age, Query, Source};
 use crate::operator_http;
@@ -22,6 +23,7 @@ const MOST_WORDS: usize = 50;
 pub(super) async fn page(
     base: &Url,
     key: &str,
+    pace: &Pace,
     query: &Query,
     page: usize,
     collected: &mut Collected<'_>,
@@ -43,7 +45,7 @@ pub(super) async fn page(
     if let Some(place) = query.location.as_deref().filter(|place| place.bytes().all(|b| (b' '..=b'~').contains(&b))) {
         request = request.header("X-Loc-City", place);
     }
-    let answer = get(request).await?;
+    let answer = get(request, pace, pace::spent).await?;
     if page == 0 {
         collected.warn(shortcomings(query, false, true, source == Source::Web));
     }

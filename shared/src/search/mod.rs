@@ -2,7 +2,8 @@
 //! one fails. What they answer is data from outside: bounded, judged, and freed of duplicates here.
 //!
 //! ```text
-//! mod       the order of backends, which of them rest, and from answers to hits
+//! mod       whose turn it is, the order of backends, and from answers to hits
+//! pace      which backends rest, for how long, and who waits for that
 //! searxng   SearXNG's JSON
 //! brave     the Brave Search API
 //! hits      what was found, one page once
@@ -10,30 +11,35 @@
 
 mod brave;
 mod hits;
+mod pace;
 mod searxng;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 
 use hits::Collected;
 pub use hits::Hit;
+use pace::{Pace, REST};
 
 use crate::clock;
 use crate::config::{SearchBackend, SearchSettings};
 use crate::domain::search::{Age, Query, Source};
+use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
 use crate::retry_after;
+use crate::slots::Slots;
 use crate::time::Timestamp;
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 8 << 20;
 /// Bound on one answer of a backend: another one may be asked then.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
-/// How long a backend rests that refuses, when it does not say, and at most.
-const REST: Duration = Duration::from_secs(60);
-const MAX_REST: Duration = Duration::from_secs(600);
+/// Rests of the backends that a search waits for, altogether.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Searches that are asked of the backends at a time; whoever waits has a turn before another one's crowd.
+const AT_A_TIME: usize = 8;
 /// An address that everybody takes, bytes. Servers refuse longer ones by their own measure, some without saying so.
 const USUAL_ADDRESS: usize = 2_000;
 /// Pages of hits that are asked for, for one source.
@@ -42,9 +48,8 @@ const MAX_PAGES: usize = 10;
 /// The backends of an installation, with what is known of them.
 #[derive(Debug)]
 pub struct Backends {
-    settings: SearchSettings,
-    /// Until when each rests.
-    resting: Mutex<Vec<Option<Instant>>>,
+    backends: Vec<(SearchBackend, Pace)>,
+    turns: Slots,
 }
 
 /// What was found.
@@ -71,11 +76,22 @@ pub enum SearchError {
     Timeout,
 }
 
+/// What those backends say that have nothing.
+#[derive(Default)]
+struct Told<'a> {
+    /// What is known where all engines behind one were silent.
+    silent: Option<Collected<'a>>,
+    is_not_taken: bool,
+    is_broken: bool,
+    /// Which of them rest.
+    resting: Vec<usize>,
+}
+
 /// Why a backend gave nothing.
 #[derive(Debug)]
 enum Failure {
-    /// It refuses for now: it rests for so long.
-    Refused(Duration),
+    /// It refuses for now: it rests.
+    Refused,
     /// It does not take this search, which says nothing of others.
     NotTaken,
     /// Another try may go well.
@@ -84,8 +100,8 @@ enum Failure {
 
 impl Backends {
     pub fn new(settings: SearchSettings) -> Self {
-        let resting = Mutex::new(vec![None; settings.backends.len()]);
-        Self { settings, resting }
+        let backends = settings.backends.into_iter().map(|backend| (backend, Pace::default())).collect();
+        Self { backends, turns: Slots::new(AT_A_TIME) }
     }
 
     /// Finds up to `limit` hits for each source, never later than `deadline`.
@@ -94,19 +110,24 @@ impl Backends {
     /// As [`SearchError`] says.
     pub async fn find(
         &self,
+        holder: Holder,
         query: &Query,
         sources: &[Source],
         limit: usize,
         deadline: Instant,
         now: Timestamp,
     ) -> Result<Found, SearchError> {
-        if self.settings.backends.is_empty() {
+        if self.backends.is_empty() {
             return Err(SearchError::NotConfigured);
         }
-        let of = sources.iter().map(|source| self.find_of(query, *source, limit, now));
-        let all = tokio::time::timeout_at(deadline, futures_util::future::join_all(of)).await;
+        let work = async {
+            let _turn = self.turns.acquire(holder).await;
+            let of = sources.iter().map(|source| self.find_of(query, *source, limit, now));
+            futures_util::future::join_all(of).await
+        };
+        let all = tokio::time::timeout_at(deadline, work).await.map_err(|_| SearchError::Timeout)?;
         let mut found = Found::default();
-        for (source, outcome) in sources.iter().zip(all.map_err(|_| SearchError::Timeout)?) {
+        for (source, outcome) in sources.iter().zip(all) {
             let (hits, warnings) = outcome?;
             found.hits.push((*source, hits));
             for warning in warnings {
@@ -125,74 +146,113 @@ impl Backends {
         limit: usize,
         now: Timestamp,
     ) -> Result<(Vec<Hit>, Vec<String>), SearchError> {
-        let (mut silent, mut is_not_taken, mut may_come) = (None, false, false);
-        for (n, backend) in self.settings.backends.iter().enumerate() {
-            if self.rest_of(n).is_some() {
-                may_come = true;
-                continue;
-            }
-            let mut collected = Collected::new(query, source, limit, now);
-            match self.ask(backend, query, &mut collected).await {
-                // Engines that were all refused found nothing, which says nothing of the web.
-                Ok(()) if collected.is_silent() => silent = Some(collected),
-                Ok(()) => return Ok(collected.finish()),
-                // What the first pages gave is not lost with a later one.
-                Err(_) if !collected.is_empty() => return Ok(collected.finish()),
-                // It is the caller who hears of it.
-                Err(Failure::NotTaken) => is_not_taken = true,
-                Err(failure) => {
-                    may_come = true;
-                    tracing::warn!(backend = n, ?failure, "a search backend did not answer as it should");
-                    if let Failure::Refused(rest) = failure {
-                        self.resting.lock().unwrap_or_else(PoisonError::into_inner)[n] = Some(clock::deadline(rest));
-                    }
-                }
+        let nothing = || Collected::new(query, source, limit, now);
+        let mut told = Told::default();
+        // While there are others to ask, nobody waits for one that rests.
+        for n in 0..self.backends.len() {
+            if let Some(collected) = self.ask(n, query, nothing(), Duration::ZERO, &mut told).await {
+                return Ok(collected.finish());
             }
         }
-        if let Some(collected) = silent {
+        // Then for the one that rests the shortest.
+        if told.silent.is_none()
+            && let Some(n) = (0..told.resting.len()).min_by_key(|n| self.backends[told.resting[*n]].1.rest())
+        {
+            let n = told.resting.swap_remove(n);
+            if let Some(collected) = self.ask(n, query, nothing(), PATIENCE, &mut told).await {
+                return Ok(collected.finish());
+            }
+        }
+        if let Some(collected) = told.silent {
             return Ok(collected.finish());
         }
-        if is_not_taken && !may_come {
+        if told.is_not_taken && !told.is_broken && told.resting.is_empty() {
             return Err(SearchError::NotTaken);
         }
-        let rests = (0..self.settings.backends.len()).filter_map(|n| self.rest_of(n));
+        let rests = self.backends.iter().filter_map(|(_, pace)| pace.rest());
         let retry_after = rests.min().map_or(5, |rest| rest.as_secs().max(1));
         Err(SearchError::Failed { retry_after })
     }
 
-    /// How long a backend still rests.
-    fn rest_of(&self, n: usize) -> Option<Duration> {
-        let until = self.resting.lock().unwrap_or_else(PoisonError::into_inner)[n]?;
-        until.checked_duration_since(clock::instant()).filter(|rest| !rest.is_zero())
+    /// What a backend has found; `None`: nothing, for what is told then.
+    async fn ask<'a>(
+        &self,
+        n: usize,
+        query: &Query,
+        mut collected: Collected<'a>,
+        patience: Duration,
+        told: &mut Told<'a>,
+    ) -> Option<Collected<'a>> {
+        match self.pages(n, query, &mut collected, patience).await {
+            // Engines that were all refused found nothing, which says nothing of the web.
+            Ok(()) if collected.is_silent() => told.silent = Some(collected),
+            Ok(()) => return Some(collected),
+            // What the first pages gave is not lost with a later one.
+            Err(_) if !collected.is_empty() => return Some(collected),
+            // It is the caller who hears of it.
+            Err(Failure::NotTaken) => told.is_not_taken = true,
+            Err(Failure::Refused) => told.resting.push(n),
+            Err(Failure::Broken) => told.is_broken = true,
+        }
+        None
     }
 
-    /// Pages of hits until there are enough, or no new ones.
-    async fn ask(&self, backend: &SearchBackend, query: &Query, collected: &mut Collected<'_>) -> Result<(), Failure> {
+    /// Pages of hits until there are enough, or no new ones. Rests are waited for out of `patience`.
+    async fn pages(
+        &self,
+        n: usize,
+        query: &Query,
+        collected: &mut Collected<'_>,
+        mut patience: Duration,
+    ) -> Result<(), Failure> {
+        let (backend, pace) = &self.backends[n];
         for page in 0..MAX_PAGES {
-            let is_over = match backend {
-                SearchBackend::Searxng(base) => searxng::page(base, query, page, collected).await?,
-                SearchBackend::Brave { base, key } => brave::page(base, key, query, page, collected).await?,
+            let is_over = loop {
+                let _turn = pace.turn(&mut patience).await.ok_or(Failure::Refused)?;
+                let asked = match backend {
+                    SearchBackend::Searxng(base) => searxng::page(base, pace, query, page, collected).await,
+                    SearchBackend::Brave { base, key } => brave::page(base, key, pace, query, page, collected).await,
+                };
+                match asked {
+                    Ok(is_over) => break is_over,
+                    Err(Failure::Refused) if pace.rest().is_some_and(|rest| rest <= patience) => {}
+                    Err(failure) => {
+                        tracing::warn!(backend = n, ?failure, "a search backend did not answer as it should");
+                        return Err(failure);
+                    }
+                }
             };
             if is_over || collected.is_full() {
                 break;
             }
+            // Nobody else can give the rest of what has begun here.
+            patience = PATIENCE;
         }
         Ok(())
     }
 }
 
-/// The JSON that a backend answers with.
-async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Failure> {
+/// The JSON that a backend answers with. `spent` reads from an answer how long nothing is left of what may be asked.
+async fn get(
+    request: reqwest::RequestBuilder,
+    pace: &Pace,
+    spent: fn(&HeaderMap) -> Option<Duration>,
+) -> Result<serde_json::Value, Failure> {
+    let refused = |rest: Duration| {
+        pace.rest_for(rest);
+        Failure::Refused
+    };
     let answered = tokio::time::timeout(ANSWER_TIME, async {
         let request = request.build().map_err(|_| Failure::NotTaken)?;
         let is_long = request.url().as_str().len() > USUAL_ADDRESS;
         let response = operator_http::client().execute(request).await.map_err(|_| Failure::Broken)?;
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let asked = retry_after::asked(response.headers());
+        let spent = spent(response.headers());
+        let asked = retry_after::asked(response.headers()).or(spent);
         let is_page = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
         match status {
-            429 => return Err(Failure::Refused(asked.unwrap_or(REST).clamp(Duration::from_secs(1), MAX_REST))),
+            429 => return Err(refused(asked.unwrap_or(REST))),
             413 | 414 | 431 => return Err(Failure::NotTaken),
             // Of it, or of what stands before it and takes less.
             400 | 422 if is_long => return Err(Failure::NotTaken),
@@ -200,16 +260,17 @@ async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Fail
             // It has something against this search or, as for a wrong key, against all: one that rests would be taken from others.
             400 | 422 => return Err(Failure::Broken),
             // A page for people: its JSON is off, or something stands before it.
-            _ if is_page => return Err(Failure::Refused(REST)),
-            401..=403 => return Err(Failure::Refused(REST)),
-            200..=299 => {}
+            _ if is_page => return Err(refused(REST)),
+            401..=403 => return Err(refused(REST)),
+            // This answer was the last for a moment.
+            200..=299 => spent.into_iter().for_each(|rest| pace.rest_for(rest)),
             _ => return Err(Failure::Broken),
         }
         let body = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
-            ReadError::TooLong => Failure::Refused(REST),
+            ReadError::TooLong => refused(REST),
             ReadError::Cut => Failure::Broken,
         })?;
-        serde_json::from_slice(&body).map_err(|_| Failure::Refused(REST))
+        serde_json::from_slice(&body).map_err(|_| refused(REST))
     });
     answered.await.unwrap_or(Err(Failure::Broken))
 }

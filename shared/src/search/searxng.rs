@@ -4,6 +4,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::hits::{Collected, Hit};
+use super::pace::Pace;
 use super::{Failure, get, shortcomings};
 use crate::domain::search::{Age, Query, Source};
 use crate::operator_http;
@@ -14,11 +15,12 @@ const MAX_ENGINES: usize = 10;
 /// One page of hits. Returns whether it was the last: empty, or with nothing new.
 pub(super) async fn page(
     base: &Url,
+    pace: &Pace,
     query: &Query,
     page: usize,
     collected: &mut Collected<'_>,
 ) -> Result<bool, Failure> {
-    let answer = get(operator_http::client().get(address(base, query, collected.source, page))).await?;
+    let answer = get(operator_http::client().get(address(base, query, collected.source, page)), pace, |_| None).await?;
     let results = answer.get("results").and_then(Value::as_array).ok_or(Failure::Broken)?;
     if page == 0 {
         collected.warn(shortcomings(query, false, false, false));

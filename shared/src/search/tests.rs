@@ -10,6 +10,8 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::*;
+use crate::guests::Urgency;
+use crate::ids::TeamId;
 
 /// A server that answers each request with what `answer` says of its number: status, content type, further headers, body.
 async fn backend(
@@ -43,7 +45,8 @@ fn results(numbers: std::ops::Range<usize>) -> Value {
 }
 
 async fn find(backends: &Backends, query: &Query, sources: &[Source], limit: usize) -> Result<Found, SearchError> {
-    backends.find(query, sources, limit, clock::deadline(Duration::from_secs(20)), Timestamp(1_700_000_000_000)).await
+    let (holder, deadline) = ((TeamId::new(), Urgency::Direct), clock::deadline(Duration::from_secs(20)));
+    backends.find(holder, query, sources, limit, deadline, Timestamp(1_700_000_000_000)).await
 }
 
 fn of(urls: &[&Url]) -> Backends {
@@ -89,7 +92,7 @@ async fn one_page_is_one_hit_and_what_is_of_a_wrong_type_is_none() {
 
 #[tokio::test]
 async fn who_refuses_rests_and_the_next_one_is_asked() {
-    let (limited, asked) = backend(|_| (429, "Retry-After: 7", String::new())).await;
+    let (limited, asked) = backend(|_| (429, "Retry-After: 30", String::new())).await;
     let (people, _) = backend(|_| (200, "Content-Type: text/html; charset=utf-8", "<html>".into())).await;
     let (good, _) = backend(|_| (200, JSON, results(0..3).to_string())).await;
     let backends = of(&[&limited, &people, &good]);
@@ -100,7 +103,7 @@ async fn who_refuses_rests_and_the_next_one_is_asked() {
     let alone = of(&[&limited]);
     for _ in 0..2 {
         let refused = find(&alone, &words(), &[Source::Web], 3).await.unwrap_err();
-        assert!(matches!(refused, SearchError::Failed { retry_after: 6..=7 }), "{refused:?}");
+        assert!(matches!(refused, SearchError::Failed { retry_after: 28..=30 }), "{refused:?}");
     }
     let broken = backend(|_| (500, JSON, "{}".into())).await.0;
     let refused = find(&of(&[&broken]), &words(), &[Source::Web], 3).await.unwrap_err();
@@ -184,4 +187,84 @@ async fn brave_is_asked_page_by_page_with_its_key() {
     let brave = SearchBackend::Brave { base: none, key: "k".into() };
     let backends = Backends::new(SearchSettings { backends: vec![brave] });
     assert!(find(&backends, &words(), &[Source::Web], 5).await.unwrap().hits[0].1.is_empty());
+}
+
+/// A Brave whose plan takes one request a second.
+fn brave_of(base: Url) -> Backends {
+    Backends::new(SearchSettings { backends: vec![SearchBackend::Brave { base, key: "k".into() }] })
+}
+
+fn brave_results(numbers: std::ops::Range<usize>) -> String {
+    let list = results(numbers)["results"].clone();
+    json!({"web": {"results": list.clone()}, "results": list, "query": {"more_results_available": false}}).to_string()
+}
+
+#[tokio::test]
+async fn a_short_rest_is_waited_for_and_a_long_one_is_told() {
+    const SECOND: &str = "X-RateLimit-Remaining: 0, 900\r\nX-RateLimit-Reset: 1, 1419704";
+    const MONTH: &str = "X-RateLimit-Remaining: 1, 0\r\nX-RateLimit-Reset: 1, 1419704";
+    let (url, asked) =
+        backend(|n| if n == 0 { (429, SECOND, "{}".into()) } else { (200, JSON, brave_results(0..3)) }).await;
+    assert_eq!(find(&brave_of(url), &words(), &[Source::Web], 3).await.unwrap().hits[0].1.len(), 3);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    let (url, asked) = backend(|_| (429, MONTH, "{}".into())).await;
+    let backends = brave_of(url);
+    for _ in 0..2 {
+        let refused = find(&backends, &words(), &[Source::Web], 3).await.unwrap_err();
+        assert!(matches!(refused, SearchError::Failed { retry_after: 590..=600 }), "{refused:?}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "it rests");
+    // Who refuses again and again is not waited for without an end, and nobody is while another one can be asked.
+    let (url, asked) = backend(|_| (429, "Retry-After: 4", String::new())).await;
+    let (good, _) = backend(|_| (200, JSON, results(0..3).to_string())).await;
+    let refused = find(&of(&[&url]), &words(), &[Source::Web], 3).await.unwrap_err();
+    assert!(matches!(refused, SearchError::Failed { .. }), "{refused:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), 4, "two rests of four seconds are within ten");
+    let began = clock::instant();
+    assert!(find(&of(&[&url, &good]), &words(), &[Source::Web], 3).await.is_ok());
+    assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn who_says_that_its_second_is_spent_is_not_asked_within_it() {
+    const LAST: &str =
+        "Content-Type: application/json\r\nX-RateLimit-Remaining: 0, 900\r\nX-RateLimit-Reset: 1, 1419704";
+    let last = std::sync::Mutex::new(None::<Instant>);
+    let (url, asked) = backend(move |n| {
+        let before = last.lock().unwrap().replace(clock::instant());
+        assert!(n < 2 || before.is_none_or(|at| at.elapsed() > Duration::from_millis(900)), "asked {n} too soon");
+        (200, LAST, brave_results(0..3))
+    })
+    .await;
+    let backends = brave_of(url);
+    for _ in 0..2 {
+        let both = find(&backends, &words(), &[Source::Web, Source::News], 3).await.unwrap();
+        assert!(both.hits.iter().all(|(_, hits)| hits.len() == 3), "{both:?}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn what_is_left_is_read_by_window() {
+    let of = |left: &str, resets: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ratelimit-remaining", left.parse().unwrap());
+        headers.insert("x-ratelimit-reset", resets.parse().unwrap());
+        pace::spent(&headers)
+    };
+    let seconds = |n| Some(Duration::from_secs(n));
+    for (left, resets, rest) in [
+        ("0, 1000", "1, 1419704", seconds(1)),
+        ("0,0", "1,1419704", seconds(1_419_704)),
+        ("1, 1000", "1, 1419704", None),
+        ("0", "0", seconds(0)),
+        ("", "1", None),
+        ("none", "1", None),
+        ("0", "soon", None),
+        ("0, 0", "5", seconds(5)),
+        ("99999999999999999999", "1", None),
+    ] {
+        assert_eq!(of(left, resets), rest, "{left:?} {resets:?}");
+    }
+    assert_eq!(pace::spent(&HeaderMap::new()), None);
 }

@@ -31,7 +31,6 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::TeamId;
-use weir_shared::search::Backends;
 use weir_shared::store::StoreResult;
 use weir_shared::store::monitors::checks::{self, CheckRow};
 use weir_shared::store::monitors::due;
@@ -62,8 +61,6 @@ const LAST_STEPS: Duration = Duration::from_secs(8);
 /// What the steps share.
 struct Monitors {
     context: Arc<WorkerContext>,
-    /// Where searches are made.
-    search: Backends,
     places: Arc<Places>,
     /// Steps that checks take each by itself.
     own_steps: TaskTracker,
@@ -71,9 +68,8 @@ struct Monitors {
 
 /// Looks after monitors until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
-    let search = Backends::new(context.process.settings.search.clone());
     let (places, own_steps) = (Arc::default(), TaskTracker::new());
-    let monitors = Arc::new(Monitors { context: Arc::clone(&context), search, places, own_steps });
+    let monitors = Arc::new(Monitors { context: Arc::clone(&context), places, own_steps });
     let (mut steps, mut highest) = (Steps::default(), Highest::default());
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let pause = tick(&monitors, &mut steps, &mut highest).await.unwrap_or_else(|error| {

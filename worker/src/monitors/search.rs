@@ -6,7 +6,8 @@ use weir_shared::clock;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::monitor::{JUDGEMENT, PageStatus, Progress, SearchTarget};
 use weir_shared::domain::search::{self, Query, Source};
-use weir_shared::ids::{JobId, PageId};
+use weir_shared::guests::Urgency;
+use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::search::{Hit, SearchError};
 use weir_shared::store::monitors::pages::{self as found_pages, Detail, Found};
 use weir_shared::store::searches::{self, NewSearch};
@@ -53,7 +54,7 @@ impl Monitors {
             return Ok(Held::No);
         }
         tx.commit().await?;
-        let found = match self.ask(&target).await {
+        let found = match self.ask(&target, monitor.team_id).await {
             Ok(found) => found,
             Err(error) => {
                 let progress = &mut hand.targets[n];
@@ -104,8 +105,9 @@ impl Monitors {
     }
 
     /// Asks every query; of their hits the first of each come first.
-    async fn ask(&self, target: &SearchTarget) -> Result<Hits, SearchError> {
+    async fn ask(&self, target: &SearchTarget, team: TeamId) -> Result<Hits, SearchError> {
         let (now, deadline) = (self.context.process.db.now(), clock::deadline(SEARCH_TIME));
+        let holder = (team, Urgency::Background);
         let most = usize::try_from(target.max_results).unwrap_or(1);
         let mut lists = Vec::with_capacity(target.queries.len());
         for words in &target.queries {
@@ -116,7 +118,7 @@ impl Monitors {
                 age: target.window.age(),
                 ..Query::default()
             };
-            let found = self.search.find(&query, &[Source::Web], most, deadline, now).await?;
+            let found = self.context.process.search.find(holder, &query, &[Source::Web], most, deadline, now).await?;
             lists.push(found.hits.into_iter().flat_map(|(_, hits)| hits).collect::<Vec<_>>().into_iter());
         }
         let mut found = Hits { hits: Vec::new(), raw: 0 };

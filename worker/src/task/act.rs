@@ -7,6 +7,7 @@ use weir_shared::clock;
 use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::search::{self, Query, Source};
 use weir_shared::domain::task::StepKind;
+use weir_shared::guests::Urgency;
 use weir_shared::llm::Spent;
 use weir_shared::search::SearchError;
 
@@ -47,7 +48,8 @@ pub(super) async fn search(
         let process = &journal.context.process;
         let query = Query { words: words.to_owned(), ..Query::default() };
         let by = clock::deadline(SEARCHING);
-        match process.search.find(&query, &[Source::Web], limit, by, process.db.now()).await {
+        let holder = (journal.task.team, Urgency::Background);
+        match process.search.find(holder, &query, &[Source::Web], limit, by, process.db.now()).await {
             Ok(found) => {
                 let sites = &journal.options.sites;
                 let hits = found.hits.into_iter().flat_map(|(_, hits)| hits);

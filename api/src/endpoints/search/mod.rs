@@ -27,6 +27,7 @@ use weir_shared::domain::search::{self, SearchRequest, Source};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
 use weir_shared::store::credits;
@@ -91,7 +92,8 @@ pub(super) async fn run(
     let deadline = clock::deadline(Duration::from_millis(search.timeout));
     settle_retention(&caller, &mut search)?;
     refuse_hopeless(app, &caller, &search).await?;
-    let found = app.search.find(&search.query, &search.sources, search.limit, deadline, app.db.now()).await;
+    let holder = (caller.team_id(), Urgency::Direct);
+    let found = app.search.find(holder, &search.query, &search.sources, search.limit, deadline, app.db.now()).await;
     let found = found.map_err(refusal)?;
     let asked = Asked { id: JobId::new(), caller, search, deadline };
     if asked.search.zero_retention {
