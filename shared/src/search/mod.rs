@@ -23,7 +23,6 @@ use hits::Collected;
 pub use hits::Hit;
 use pace::{Pace, REST};
 
-use crate::clock;
 use crate::config::{SearchBackend, SearchSettings};
 use crate::domain::search::{Age, Query, Source};
 use crate::guests::Holder;
@@ -90,8 +89,8 @@ struct Told<'a> {
 /// Why a backend gave nothing.
 #[derive(Debug)]
 enum Failure {
-    /// It refuses for now: it rests.
-    Refused,
+    /// It refuses for so long.
+    Refused(Duration),
     /// It does not take this search, which says nothing of others.
     NotTaken,
     /// Another try may go well.
@@ -191,7 +190,7 @@ impl Backends {
             Err(_) if !collected.is_empty() => return Some(collected),
             // It is the caller who hears of it.
             Err(Failure::NotTaken) => told.is_not_taken = true,
-            Err(Failure::Refused) => told.resting.push(n),
+            Err(Failure::Refused(_)) => told.resting.push(n),
             Err(Failure::Broken) => told.is_broken = true,
         }
         None
@@ -208,19 +207,26 @@ impl Backends {
         let (backend, pace) = &self.backends[n];
         for page in 0..MAX_PAGES {
             let is_over = loop {
-                let _turn = pace.turn(&mut patience).await.ok_or(Failure::Refused)?;
+                let _turn = pace.turn(&mut patience).await.map_err(Failure::Refused)?;
                 let asked = match backend {
                     SearchBackend::Searxng(base) => searxng::page(base, pace, query, page, collected).await,
                     SearchBackend::Brave { base, key } => brave::page(base, key, pace, query, page, collected).await,
                 };
-                match asked {
+                let failure = match asked {
                     Ok(is_over) => break is_over,
-                    Err(Failure::Refused) if pace.rest().is_some_and(|rest| rest <= patience) => {}
-                    Err(failure) => {
-                        tracing::warn!(backend = n, ?failure, "a search backend did not answer as it should");
-                        return Err(failure);
+                    Err(failure) => failure,
+                };
+                if let Failure::Refused(rest) = failure {
+                    // That further pages are refused for long says nothing of searches that ask for none.
+                    if page == 0 || rest <= PATIENCE {
+                        pace.rest_for(rest);
+                    }
+                    if rest <= patience {
+                        continue;
                     }
                 }
+                tracing::warn!(backend = n, ?failure, "a search backend did not answer as it should");
+                return Err(failure);
             };
             if is_over || collected.is_full() {
                 break;
@@ -238,10 +244,6 @@ async fn get(
     pace: &Pace,
     spent: fn(&HeaderMap) -> Option<Duration>,
 ) -> Result<serde_json::Value, Failure> {
-    let refused = |rest: Duration| {
-        pace.rest_for(rest);
-        Failure::Refused
-    };
     let answered = tokio::time::timeout(ANSWER_TIME, async {
         let request = request.build().map_err(|_| Failure::NotTaken)?;
         let is_long = request.url().as_str().len() > USUAL_ADDRESS;
@@ -252,7 +254,7 @@ async fn get(
         let asked = retry_after::asked(response.headers()).or(spent);
         let is_page = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
         match status {
-            429 => return Err(refused(asked.unwrap_or(REST))),
+            429 => return Err(Failure::Refused(asked.unwrap_or(REST))),
             413 | 414 | 431 => return Err(Failure::NotTaken),
             // Of it, or of what stands before it and takes less.
             400 | 422 if is_long => return Err(Failure::NotTaken),
@@ -260,17 +262,17 @@ async fn get(
             // It has something against this search or, as for a wrong key, against all: one that rests would be taken from others.
             400 | 422 => return Err(Failure::Broken),
             // A page for people: its JSON is off, or something stands before it.
-            _ if is_page => return Err(refused(REST)),
-            401..=403 => return Err(refused(REST)),
+            _ if is_page => return Err(Failure::Refused(REST)),
+            401..=403 => return Err(Failure::Refused(REST)),
             // This answer was the last for a moment.
             200..=299 => spent.into_iter().for_each(|rest| pace.rest_for(rest)),
             _ => return Err(Failure::Broken),
         }
         let body = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
-            ReadError::TooLong => refused(REST),
+            ReadError::TooLong => Failure::Refused(REST),
             ReadError::Cut => Failure::Broken,
         })?;
-        serde_json::from_slice(&body).map_err(|_| refused(REST))
+        serde_json::from_slice(&body).map_err(|_| Failure::Refused(REST))
     });
     answered.await.unwrap_or(Err(Failure::Broken))
 }

@@ -55,22 +55,25 @@ impl Pace {
         until.checked_duration_since(clock::instant()).filter(|rest| !rest.is_zero())
     }
 
-    /// Waits for a turn, for rests out of `patience`. Who has none waits for nobody else either. `None`: it takes longer.
-    pub(super) async fn turn(&self, patience: &mut Duration) -> Option<Turn<'_>> {
-        if self.rest().is_some_and(|rest| rest > *patience) {
-            return None;
+    /// Waits for a turn, for rests out of `patience`. Who has none waits for nobody else either.
+    ///
+    /// # Errors
+    /// With how long it would take, where that is longer.
+    pub(super) async fn turn(&self, patience: &mut Duration) -> Result<Turn<'_>, Duration> {
+        if let Some(rest) = self.rest().filter(|rest| rest > patience) {
+            return Err(rest);
         }
         let limits_lately = self.limits().said_at.is_some_and(|at| at.elapsed() < LATELY);
         let line = match limits_lately {
             false => None,
-            true if patience.is_zero() => Some(self.line.try_lock().ok()?),
+            true if patience.is_zero() => Some(self.line.try_lock().map_err(|_| LEAST)?),
             true => Some(self.line.lock().await),
         };
         while let Some(rest) = self.rest() {
-            *patience = patience.checked_sub(rest)?;
+            *patience = patience.checked_sub(rest).ok_or(rest)?;
             tokio::time::sleep(rest).await;
         }
-        Some(Turn { _line: line })
+        Ok(Turn { _line: line })
     }
 
     fn limits(&self) -> MutexGuard<'_, Limits> {
