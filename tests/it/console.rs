@@ -144,6 +144,29 @@ async fn failed_sign_ins_are_counted() {
     assert!(refused.headers.contains_key("retry-after"));
 }
 
+#[tokio::test]
+async fn strangers_who_guess_keep_nobody_from_signing_in() {
+    let service = service(Database::Sqlite).await;
+    let nobody = service.anonymous();
+    let sign_in = async |body: Value| nobody.post("/console/api/sign-in", &body).await;
+    // As many as there are: behind a proxy, all have one address.
+    while sign_in(json!({ "key": "a-guess" })).await.status != 429 {}
+    assert_eq!(sign_in(json!({ "key": service.key() })).await.ok()["role"], "team");
+    let link = service.cli_json(&["console", "link", "--json"]);
+    let token = link["url"].as_str().unwrap().split_once('#').unwrap().1;
+    assert_eq!(sign_in(json!({ "token": token })).await.ok()["role"], "operator");
+    assert_eq!(sign_in(json!({ "token": token })).await.status, 401, "a link signs in once");
+    let refused = sign_in(json!({ "key": OPERATOR })).await;
+    assert_eq!((refused.status, refused.code()), (429, "RATE_LIMITED"), "who guesses learns nothing of it");
+    assert!(refused.error().contains("weir console link"), "{}", refused.text);
+    // What was made up opens nothing, however often.
+    for n in 0..30 {
+        let key = format!("weir_{}", format!("{n:02}").repeat(20));
+        assert_eq!(sign_in(json!({ "key": key })).await.status, 401);
+        assert_eq!(sign_in(json!({ "token": format!("{n:064x}") })).await.status, 401);
+    }
+}
+
 both_databases! {
     async fn whoever_is_not_signed_in_or_comes_from_elsewhere_changes_nothing(database) {
         let service = service(database).await;

@@ -1,8 +1,10 @@
 //! What an operator's monitoring sees: health, readiness, metrics, logs, a graceful end.
 
 use std::fs::File;
+use std::future::ready;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -11,7 +13,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, errors_of, finished, wait_until,
+    Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, errors_of, finished, signal,
+    wait_until,
 };
 
 both_databases! {
@@ -113,6 +116,49 @@ async fn logs_that_cannot_be_written_stop_nothing() {
     let told = service.command("weir").args(["config"]).stdout(File::create("/dev/full").unwrap()).output().unwrap();
     assert_eq!(told.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&told.stderr).starts_with("cannot write to standard output"), "{told:?}");
+}
+
+/// As under a service manager that hangs.
+#[tokio::test]
+async fn a_log_that_nobody_reads_stops_nothing() {
+    let site = FixtureSite::start().await;
+    let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_LOG", "debug")).await;
+    service.kill_api();
+    service.kill_worker(0);
+    let start = |binary: &str, arguments: &[&str]| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        // There is room for a few lines in it.
+        writer.write_all(&[b'.'; 60 << 10]).unwrap();
+        let mut command = service.command(binary);
+        command.args(arguments).stdout(Stdio::null()).stderr(writer).process_group(0);
+        (Ended(command.spawn().unwrap()), reader)
+    };
+    let ((mut api, mut of_api), (mut worker, of_worker)) = (start("weir", &["serve"]), start("weir-worker", &[]));
+    wait_until("the API takes calls", || async {
+        service.anonymous().request(Method::GET, "/healthz").send().await.is_ok().then_some(())
+    })
+    .await;
+    for _ in 0..100 {
+        assert_eq!(service.get("/v2/team/credit-usage").await.status, 200);
+    }
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 40) })).await.id();
+    let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
+    assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(40)), "{status}");
+    // Nobody waits long for the last lines either, and whoever reads again has missed none.
+    signal("TERM", &worker.0.id().to_string());
+    let ended = wait_until("the worker ends", || ready(worker.0.try_wait().unwrap())).await;
+    assert!(ended.success(), "{ended}");
+    drop(of_worker);
+    let read = std::thread::spawn(move || {
+        let mut text = String::new();
+        of_api.read_to_string(&mut text).map(|_| text)
+    });
+    signal("TERM", &api.0.id().to_string());
+    let ended = wait_until("the API ends", || ready(api.0.try_wait().unwrap())).await;
+    assert!(ended.success(), "{ended}");
+    let text = read.join().unwrap().unwrap();
+    assert_eq!(text.matches("/v2/team/credit-usage").count(), 100, "{text:.2000}");
+    assert!(text.contains("stopping"), "{text:.2000}");
 }
 
 /// A process of the test's own, which ends with it.

@@ -15,7 +15,7 @@ use crate::server;
 
 /// Runs until it is done or told to stop.
 pub async fn run(settings: &Settings, check: bool, output: Output) -> anyhow::Result<ExitCode> {
-    telemetry::init(&settings.log)?;
+    let _log = telemetry::init(&settings.log)?;
     let stop = server::stop_signal()?;
     let work = async {
         if check {

@@ -130,7 +130,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Config { .. } => {}
         Command::Serve => {
-            telemetry::init(&settings.log)?;
+            let _log = telemetry::init(&settings.log)?;
             server::serve(settings).await?;
         }
         Command::Migrate { check } => return migrate::run(&settings, check, output).await,

@@ -1,5 +1,8 @@
-//! How often somebody may try to sign in: failures are counted by address and in total, a minute at a time. A process
-//! counts by itself, so that guessing costs the database nothing.
+//! How often somebody may try to sign in with what can be guessed, the operator's own words: failures are counted by address
+//! and in total, a minute at a time. A process counts by itself, so that guessing costs the database nothing.
+//!
+//! Strangers can use all of it up, and behind a proxy all addresses are one. So what cannot be guessed is not counted: a key
+//! that was generated, and a link.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -54,7 +57,8 @@ impl Attempts {
         let own = window.of_address.get(&who(address)).copied().unwrap_or_default();
         if own >= OF_ADDRESS || window.in_all >= IN_ALL {
             let left = Timestamp((minute + 1) * WINDOW_MS).ms_since(now).unsigned_abs().div_ceil(1_000).max(1);
-            let text = format!("Too many failed sign-ins. Please retry after {left}s");
+            let text =
+                format!("Too many failed sign-ins. Please retry after {left}s, or use a link: weir console link");
             return Err(ApiError::new(ErrorCode::RateLimited, text).retry_after(left));
         }
         *window.of_address.entry(who(address)).or_default() += 1;

@@ -99,7 +99,10 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     from_own_page(&app, &request)?;
     let given: Request = body::read(&request, payload).await?;
     let address: Option<IpAddr> = request.peer_addr().map(|address| address.ip());
-    app.console.attempts.admit(address, app.db.now())?;
+    let may_be_guessed = given.key.as_deref().is_some_and(|key| !keys::is_generated(key));
+    if may_be_guessed {
+        app.console.attempts.admit(address, app.db.now())?;
+    }
     let (app_of_work, before) = (app.clone(), cookie(request.headers()));
     let (secret, row) = app
         .beside_database(async move {
@@ -107,7 +110,9 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
             begin(&app_of_work, &who, before.as_deref()).await
         })
         .await?;
-    app.console.attempts.succeeded(address);
+    if may_be_guessed {
+        app.console.attempts.succeeded(address);
+    }
     let me = Me::of(&app, &request, &row, console::csrf_token(&secret)).await?;
     let is_https = app.base_url(&request).starts_with("https:");
     Ok(HttpResponse::Ok().insert_header((SET_COOKIE, set_cookie(Some(&secret), is_https))).json(me))
@@ -132,10 +137,15 @@ async fn judge(app: &App, given: &Request) -> ApiResult<SignIn> {
             Ok(SignIn { role: Role::Team, team: Some(team.id), key: Some(id), console_key: None })
         }
         (None, Some(token)) => {
+            let gone = || refused("This link was used, or its time is over: make another one");
+            let id = console::digest(token);
+            if !sign_ins::has_link(&app.db, &id, now).await? {
+                return Err(gone());
+            }
             let mut tx = app.db.begin().await?;
-            let who = sign_ins::use_link(&mut tx, &console::digest(token), now).await?;
+            let who = sign_ins::use_link(&mut tx, &id, now).await?;
             tx.commit().await?;
-            who.ok_or_else(|| refused("This link was used, or its time is over: make another one"))
+            who.ok_or_else(gone)
         }
         _ => Err(ApiError::new(ErrorCode::BadRequest, "Either key or token is needed")),
     }

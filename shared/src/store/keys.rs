@@ -37,6 +37,12 @@ pub fn generate() -> Result<String, rand::rand_core::OsError> {
     Ok(key)
 }
 
+/// Whether it looks like a key of [`generate`], which nobody guesses. The operator's own words may be any others.
+pub fn is_generated(key: &str) -> bool {
+    let random = key.strip_prefix(KEY_PREFIX).unwrap_or_default().as_bytes();
+    random.len() == KEY_LENGTH && random.iter().all(|byte| ALPHABET.contains(byte))
+}
+
 /// SHA-256 of a key, lower-case hex: what is stored and looked up.
 pub fn digest(key: &str) -> String {
     hex::encode(Sha256::digest(key.as_bytes()))
@@ -199,6 +205,18 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(a.len(), KEY_PREFIX.len() + KEY_LENGTH);
         assert!(a.starts_with("weir_") && a.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'));
+        assert!(is_generated(&a));
+        for other in [
+            "",
+            "weir_",
+            "secret",
+            &a[..a.len() - 1],
+            &format!("{a}A"),
+            &a.replace("weir_", "fc-__"),
+            &a.replace(&a[6..7], "-"),
+        ] {
+            assert!(!is_generated(other), "{other}");
+        }
     }
 
     #[test]

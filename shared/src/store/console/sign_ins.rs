@@ -146,6 +146,14 @@ pub async fn insert_link(
     Ok(expires_at)
 }
 
+/// Whether there is such a link, which is all that whoever makes one up is to cost.
+pub async fn has_link(db: &Db, id: &str, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "SELECT 1 FROM console_link WHERE id = $1 AND expires_at > $2";
+    let found: Option<i32> =
+        on_pool!(db, |pool| sqlx::query_scalar(SQL).bind(id).bind(now).fetch_optional(pool).await?);
+    Ok(found.is_some())
+}
+
 /// Uses a link: it is gone afterwards. `None`: unknown, used or expired.
 pub async fn use_link(tx: &mut Tx, id: &str, now: Timestamp) -> StoreResult<Option<SignIn>> {
     const SQL: &str = "DELETE FROM console_link WHERE id = $1 AND expires_at > $2 RETURNING role, team_id";
