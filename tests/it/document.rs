@@ -87,6 +87,8 @@ async fn schemathesis_finds_nothing_with_or_without_a_key() {
         .env("WEIR_TEAM_SESSIONS", "1")
         .env("WEIR_SESSIONS_PER_WORKER", "1");
     let service = TestService::start_with(options).await;
+    // A program that is not optimized makes its document for seconds, and schemathesis waits ten for it.
+    service.anonymous().get("/openapi.json").await.ok();
     let (keyed, keyless, least): (&[&str], &[&str], u64) = if long_tests() {
         let many = &["--max-examples", "1200", "--generation-database", "none"];
         (many, &["--max-examples", "100", "--generation-database", "none"], 20_000)

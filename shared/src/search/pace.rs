@@ -16,7 +16,7 @@ pub(super) const REST: Duration = Duration::from_secs(60);
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(600);
 /// So long after it has limited, a backend is asked by one at a time.
-const LATELY: Duration = Duration::from_secs(60);
+const LATELY: Duration = Duration::from_secs(5);
 
 /// What is known of a backend's limits.
 #[derive(Debug, Default)]

@@ -11,8 +11,9 @@ use weir_office::{ConvertError, Converted, Format, Limits, convert, detect};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// Processor time that a file may take. The tests are built with less optimization than the service.
-const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 1 });
+/// Processor time that a file may take. The tests are built with less optimization than the service, and on machines that are
+/// shared, time that others have taken counts as well; what grows with the square of a file takes minutes.
+const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 1 });
 
 fn file(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name)).unwrap()
