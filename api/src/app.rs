@@ -14,6 +14,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
 use weir_shared::ids::TeamId;
+use weir_shared::llm::Model;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
 use weir_shared::store::documents::{Found, Packed, StoredDocument};
@@ -52,6 +53,8 @@ pub struct App {
     pub limiter: Limiter,
     pub queue_headroom: QueueHeadroom,
     pub turns: Turns,
+    /// The language model, where there is one.
+    pub model: Option<Arc<Model>>,
     /// Where searches are made.
     pub search: Backends,
     /// Whether workers may be judged by their silence.

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::llm::Model;
 use weir_shared::memory;
 use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
@@ -196,6 +197,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),
         turns: Turns::default(),
+        model: settings.model.clone().map(Model::new),
         search: Backends::new(settings.search.clone()),
         witness,
         runtime,

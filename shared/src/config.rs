@@ -194,6 +194,8 @@ pub struct ModelSettings {
     pub images: bool,
     /// Tokens it takes at once, its answer included. Longer pages are read in part.
     pub context: usize,
+    /// Questions that a process asks it at a time, at most.
+    pub at_once: usize,
 }
 
 impl std::fmt::Debug for ModelSettings {
@@ -603,7 +605,8 @@ impl Reader<'_> {
             other => bail!("WEIR_LLM_IMAGES={other}: allowed are on and off"),
         };
         let context = self.number("WEIR_LLM_CONTEXT", 8_000, 10_000_000)?;
-        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
+        let at_once = self.number("WEIR_LLM_CONCURRENCY", 1, 1_000)?;
+        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context, at_once }))
     }
 
     fn search(&self) -> Result<SearchSettings> {

@@ -39,6 +39,11 @@ impl Guests {
         Self { places, held: HashMap::new() }
     }
 
+    /// There are so many places from now on.
+    pub fn resize(&mut self, places: usize) {
+        self.places = places;
+    }
+
     /// A holder's share of the places.
     pub fn share(&self) -> usize {
         (self.places / SHARE).max(1)

@@ -135,6 +135,19 @@ impl Slots {
         Slot { slots: Some(self.clone()), holder }
     }
 
+    /// How many are in use now, guests among them.
+    pub fn busy(&self) -> usize {
+        self.lock().busy
+    }
+
+    /// There are so many from now on, 1 upwards. Those in use stay so.
+    pub fn resize(&self, size: usize) {
+        let mut occupancy = self.lock();
+        occupancy.size = size;
+        occupancy.guests.resize(size);
+        self.serve(&mut occupancy);
+    }
+
     /// Whether no slot is free now.
     pub fn is_full(&self) -> bool {
         let occupancy = self.lock();
@@ -152,6 +165,11 @@ impl Slots {
         if let Some(holder) = holder {
             occupancy.guests.uncount(holder);
         }
+        self.serve(&mut occupancy);
+    }
+
+    /// Gives those who wait what is free.
+    fn serve(&self, occupancy: &mut Occupancy) {
         while occupancy.busy < occupancy.size
             && let Some((holder, waiter)) = occupancy.next_waiter()
         {

@@ -1,13 +1,14 @@
 //! What a language model reads out of pages: json, summary, question, highlights, query, onlyCleanContent and
 //! checkPromptInjection (wire 3.2, 3.4), with a model that answers well, badly, late or not at all.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
     Answer, Database, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, both_databases, documents_of,
-    finished, markdown_of,
+    finished, first_on, markdown_of, wait_until,
 };
 
 const PAGE: &str = r#"<main><h1>The Blue Kettle</h1>
@@ -89,6 +90,71 @@ both_databases! {
         assert!(period["modelTokensSent"].as_i64() > Some(100) && period["modelTokensReceived"].as_i64() > Some(10), "{usage}");
         let by_key = service.get("/v2/team/token-usage/historical?byApiKey=true").await.ok();
         assert_eq!(by_key["periods"][0]["modelTokensSent"], period["modelTokensSent"]);
+    }
+}
+
+/// How many pages of a batch a model reads that has `timeout` milliseconds for each.
+async fn read_by(model: &ModelStandIn, database: Database, count: usize, timeout: u32) -> usize {
+    let options = ServiceOptions::new(database)
+        .env("WEIR_PAGE_BROWSERS", "0")
+        .env("WEIR_LLM_URL", &model.url)
+        .env("WEIR_LLM_MODEL", "m");
+    let (service, pages) = (TestService::start_with(options).await, OwnPages::start().await);
+    let urls: Vec<String> = (0..count).map(|n| pages.put(&format!("/kettle-{n}"), PAGE)).collect();
+    let formats = json!([{"type": "json", "schema": schema()}]);
+    let body = json!({ "urls": urls, "formats": formats, "timeout": timeout, "maxAge": 0 });
+    let id = service.post("/v2/batch/scrape", &body).await.id();
+    let status = finished(service.caller(), &id, Duration::from_secs(150)).await;
+    assert_eq!(status["total"], count, "{status}");
+    let documents = documents_of(service.caller(), &id).await;
+    documents.iter().filter(|document| document["json"]["price"] == 39).count()
+}
+
+first_on! { sqlite:
+    async fn a_model_that_answers_one_by_one_reads_all_pages_of_a_batch(database) {
+        let answer = Said::json(&json!({"name": "Blue Kettle", "price": 39}));
+        let each = Duration::from_millis(500);
+        let model = ModelStandIn::answering(move |_, _| Said::InTurn(each, Box::new(answer.clone()))).await;
+        // Sixteen pages are in work at once, and the last of them would be answered after eight seconds.
+        assert_eq!(read_by(&model, database, 32, 4_000).await, 32);
+        assert!(model.asked().len() < 64, "few are asked for in vain: {}", model.asked().len());
+    }
+
+    async fn a_model_with_a_limit_reads_all_pages_of_a_batch(database) {
+        let answer = Said::json(&json!({"name": "Blue Kettle", "price": 39}));
+        let window = Mutex::new((Stopwatch::start(), 0));
+        let model = ModelStandIn::answering(move |_, _| {
+            let (began, count) = &mut *window.lock().unwrap();
+            if began.elapsed() > Duration::from_secs(5) {
+                (*began, *count) = (Stopwatch::start(), 0);
+            }
+            *count += 1;
+            if *count > 8 { Said::Status(429) } else { answer.clone() }
+        })
+        .await;
+        assert_eq!(read_by(&model, database, 24, 4_000).await, 24);
+    }
+}
+
+first_on! { postgres:
+    async fn a_batch_before_a_model_keeps_no_other_team_waiting(database) {
+        let answer = Said::json(&json!({"name": "Blue Kettle", "price": 39}));
+        let each = Duration::from_millis(800);
+        let model = ModelStandIn::answering(move |_, _| Said::InTurn(each, Box::new(answer.clone()))).await;
+        let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_LLM_CONCURRENCY", "2");
+        let options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let (service, pages) = (TestService::start_with(options).await, OwnPages::start().await);
+        let other = service.new_team("others");
+        let (url, formats) = (pages.put("/kettle", PAGE), json!([{"type": "json", "schema": schema()}]));
+        let body = json!({ "urls": vec![&url; 60], "formats": formats, "maxAge": 0 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        wait_until("the model is asked", || async { (model.asked().len() > 2).then_some(()) }).await;
+        let began = Stopwatch::start();
+        let theirs = json!({ "url": url, "formats": formats, "maxAge": 0 });
+        assert_eq!(other.post("/v2/scrape", &theirs).await.ok()["data"]["json"]["price"], 39);
+        // Sixteen pages of the batch are in work, which takes the model 13 seconds.
+        assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
+        service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
     }
 }
 

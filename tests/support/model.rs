@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,6 +25,8 @@ pub enum Said {
     },
     /// The connection stays open without an answer.
     Hang,
+    /// It is said when all that was asked before has been answered, and after so long; nothing is done for who has gone.
+    InTurn(Duration, Box<Said>),
 }
 
 impl Said {
@@ -87,10 +90,11 @@ impl ModelStandIn {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+        let line = Arc::new(tokio::sync::Mutex::new(()));
         let task = tokio::spawn(async move {
             loop {
                 let Ok((mut socket, _)) = listener.accept().await else { return };
-                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+                let (log, answer, line) = (Arc::clone(&log), Arc::clone(&answer), Arc::clone(&line));
                 tokio::spawn(async move {
                     let mut bytes = Vec::new();
                     let (head, body) = loop {
@@ -107,8 +111,19 @@ impl ModelStandIn {
                         }
                     };
                     log.lock().unwrap().push((head, body.clone()));
-                    let said = answer(&name_of(&body), &body);
+                    let mut said = answer(&name_of(&body), &body);
+                    if let Said::InTurn(each, then) = said {
+                        let in_turn = async {
+                            let _turn = line.lock().await;
+                            tokio::time::sleep(each).await;
+                        };
+                        tokio::select! {
+                            () = in_turn => said = *then,
+                            _ = socket.readable() => return,
+                        }
+                    }
                     let (status, body) = match said {
+                        Said::InTurn(..) => unreachable!("one wait is enough"),
                         Said::Hang => return std::future::pending().await,
                         Said::Status(status) => (status, json!({"error": {"message": "no"}}).to_string()),
                         Said::Body(body) => (200, body),

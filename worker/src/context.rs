@@ -9,8 +9,9 @@ use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
 use weir_shared::figures::Counter;
+use weir_shared::guests::Holder;
 use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
-use weir_shared::llm::Spent;
+use weir_shared::llm::{Asker, Model, Spent};
 use weir_shared::search::Backends;
 use weir_shared::slots::Slots;
 use weir_shared::store::cache::Uses;
@@ -42,6 +43,8 @@ pub struct Process {
     pub blobs: Blobs,
     pub fetcher: HttpFetcher,
     pub poster: Poster,
+    /// The language model, where there is one.
+    pub model: Option<Arc<Model>>,
     /// Where the searches of tasks are made.
     pub search: Backends,
     /// The robots.txt files of sites lately visited.
@@ -91,6 +94,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// The language model as the holder asks it, where there is one.
+    pub fn asker(&self, holder: Holder) -> Option<Asker> {
+        self.model.as_ref().map(|model| model.asked_by(holder))
+    }
+
     /// Writes down a language model's tokens.
     pub async fn spent(&self, team: TeamId, key: Option<KeyId>, spent: Spent) {
         self.metrics.model_tokens.with_label_values(&["sent"]).inc_by(spent.sent.unsigned_abs());

@@ -164,6 +164,11 @@ pub const SETTINGS: &[Setting] = &[
         Value("32000"),
         "tokens the model takes at once; longer pages are read in part, with a `warning`",
     ),
+    open(
+        "WEIR_LLM_CONCURRENCY",
+        Value("16"),
+        "questions that a process asks the model at a time, at most: 1 to 4 for a model on a machine of your own",
+    ),
     open("WEIR_LLM_IMAGES", Value("off"), "`on`: the model takes pictures, and the agent shows it the page as one"),
     addresses(
         "WEIR_SEARCH_URL",

@@ -10,9 +10,8 @@ mod model;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::config::ModelSettings;
 use crate::domain::crawl::CrawlOptions;
-use crate::llm::{ModelError, TokenMeter};
+use crate::llm::{Asker, ModelError, TokenMeter};
 
 /// What a prompt was turned into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +37,7 @@ pub enum PromptError {
 /// # Errors
 /// When the model does not answer, or not with valid options on the second try either.
 pub async fn read(
-    model: Option<&ModelSettings>,
+    model: Option<&Asker>,
     url: &Url,
     prompt: &str,
     meter: &TokenMeter,

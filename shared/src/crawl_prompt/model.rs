@@ -8,8 +8,7 @@ use url::Url;
 
 use super::{PromptError, PromptOptions, judge};
 use crate::clock;
-use crate::config::ModelSettings;
-use crate::llm::{ModelError, Question, Role, TokenMeter, ask_for_json, optional, strict_object};
+use crate::llm::{Allowance, Asker, ModelError, Question, Role, TokenMeter, optional, strict_object};
 
 /// Bound on both tries together.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,13 +28,8 @@ const SYSTEM: &str = "You turn a person's description of a web crawl into crawle
     Say in `notUnderstood` which wishes the options cannot express, or null.";
 
 /// Asks the model, and once more with what was wrong.
-pub async fn read(
-    model: &ModelSettings,
-    url: &Url,
-    prompt: &str,
-    meter: &TokenMeter,
-) -> Result<PromptOptions, PromptError> {
-    let deadline = clock::deadline(PATIENCE);
+pub async fn read(model: &Asker, url: &Url, prompt: &str, meter: &TokenMeter) -> Result<PromptOptions, PromptError> {
+    let time = Allowance::until(clock::deadline(PATIENCE));
     let schema = schema();
     let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];
     let mut wrong = None;
@@ -49,7 +43,7 @@ pub async fn read(
             strict: true,
             max_tokens: MAX_TOKENS,
         };
-        let (said, problem) = match ask_for_json(model, &question, deadline, meter).await {
+        let (said, problem) = match model.ask_for_json(&question, &time, meter).await {
             Ok(mut answer) => {
                 let note = answer.as_object_mut().and_then(|fields| fields.remove("notUnderstood"));
                 let said = answer.to_string();

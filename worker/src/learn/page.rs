@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::json_schema::Schema;
@@ -13,6 +12,7 @@ use weir_shared::domain::scrape::{JsonFormat, ScrapeOptions};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
+use weir_shared::llm::Allowance;
 use weir_shared::store::StoreResult;
 use weir_shared::store::extractors::{self, Stored, Topic};
 
@@ -205,7 +205,7 @@ pub async fn begin(
     source: Option<Source>,
     url: &url::Url,
     status: u16,
-    deadline: Instant,
+    time: &Allowance,
 ) -> Result<Way, PageError> {
     let warned = |text: &str| Ok(Way::Ask(Box::new(Asked { warning: Some(text.to_owned()), ..Asked::default() })));
     let process = &task.context.process;
@@ -230,7 +230,7 @@ pub async fn begin(
         }
     };
     let lesson = Lesson { topic, html, rendered, url: url.clone(), has_turn: false, page: name, seen, checked: None };
-    find(task, wanted, lesson, in_use, deadline).await
+    find(task, wanted, lesson, in_use, time).await
 }
 
 async fn find(
@@ -238,12 +238,12 @@ async fn find(
     wanted: &JsonFormat,
     mut lesson: Lesson,
     mut in_use: InUse,
-    deadline: Instant,
+    time: &Allowance,
 ) -> Result<Way, PageError> {
     let process = &task.context.process;
     let (db, extractors) = (&process.db, &process.extractors);
     let ask = |lesson, warning| Ok(Way::Ask(Box::new(Asked { lesson, warning })));
-    let left = deadline.saturating_duration_since(clock::instant());
+    let left = time.ends().saturating_duration_since(clock::instant());
     let patience = if can_be_put_off(task) { PATIENCE } else { LONG_PATIENCE }.min(left / 2);
     let waited = Stopwatch::start();
     loop {
@@ -269,7 +269,7 @@ async fn find(
                 "json: nothing of this page is kept, so nothing was learned from it; the language model has read it.";
             return ask(None, Some(text.to_owned()));
         }
-        match turn(task, &lesson, deadline, wanted).await? {
+        match turn(task, &lesson, time, wanted).await? {
             Turn::Read => {
                 lesson.has_turn = true;
                 extractors.goes_on(task.page.id);
@@ -304,7 +304,7 @@ async fn find(
 }
 
 /// The page's turn. An extractor that is to be written is begun with.
-async fn turn(task: &PageTask, lesson: &Lesson, deadline: Instant, wanted: &JsonFormat) -> Result<Turn, PageError> {
+async fn turn(task: &PageTask, lesson: &Lesson, time: &Allowance, wanted: &JsonFormat) -> Result<Turn, PageError> {
     let db = &task.context.process.db;
     let now = db.now();
     let (learning, pages) = extractors::look(db, &lesson.topic, now).await?;
@@ -312,7 +312,7 @@ async fn turn(task: &PageTask, lesson: &Lesson, deadline: Instant, wanted: &Json
     if !matches!(turn, Turn::Read | Turn::Write(_)) {
         return Ok(turn);
     }
-    let left = deadline.saturating_duration_since(clock::instant()).as_millis();
+    let left = time.latest().saturating_duration_since(clock::instant()).as_millis();
     let reads_ms = i64::try_from(left).unwrap_or(0) + GRACE_MS;
     let turn = rows::take(db, &lesson.topic, &lesson.page, task.context.id, reads_ms).await?;
     if let Turn::Write(pages) = &turn {

@@ -11,6 +11,7 @@ use weir_shared::domain::scrape::JsonFormat;
 use weir_shared::fault::FaultPoint;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::{KeyId, TeamId};
+use weir_shared::llm::Allowance;
 use weir_shared::store::extractors::Topic;
 use weir_shared::store::{StoreError, StoreResult};
 
@@ -67,7 +68,7 @@ async fn run(context: &Arc<WorkerContext>, order: &Order) -> StoreResult<()> {
     let bodies = rows::bodies(&mut tx, &order.topic, &order.pages).await?;
     tx.commit().await?;
     let deadline = clock::deadline(Duration::from_millis(WRITING_MS.unsigned_abs()) - KEPT_BACK);
-    let reader = Reader::new(process.settings.model.as_ref(), deadline);
+    let reader = Reader::new(process.asker((order.topic.team, Urgency::Background)), Allowance::until(deadline));
     let written = written(&reader, order, bodies).await;
     process.spent(order.topic.team, order.key, reader.meter.read()).await;
     process.db.faults().reach(FaultPoint::WritingDone)?;

@@ -8,6 +8,7 @@ use weir_shared::domain::monitor::{JUDGEMENT, PageStatus, Progress, SearchTarget
 use weir_shared::domain::search::{self, Query, Source};
 use weir_shared::guests::Urgency;
 use weir_shared::ids::{JobId, PageId, TeamId};
+use weir_shared::llm::Allowance;
 use weir_shared::search::{Hit, SearchError};
 use weir_shared::store::monitors::pages::{self as found_pages, Detail, Found};
 use weir_shared::store::searches::{self, NewSearch};
@@ -140,8 +141,8 @@ impl Monitors {
     /// What the language model says of new hits; `None` where nobody judges.
     async fn judge(&self, goal: Option<&str>, new: &[&Hit], monitor: &monitors::MonitorRow) -> Option<Vec<Verdict>> {
         let process = &self.context.process;
-        let (goal, model) = (goal?, process.settings.model.as_ref()?);
-        let reader = Reader::new(Some(model), clock::deadline(JUDGE_TIME));
+        let (goal, model) = (goal?, process.asker((monitor.team_id, Urgency::Background))?);
+        let reader = Reader::new(Some(model), Allowance::of_background(clock::deadline(JUDGE_TIME)));
         let shown: Vec<Shown<'_>> =
             new.iter().map(|hit| Shown { url: &hit.url, title: &hit.title, description: &hit.text }).collect();
         let judged = reader.judge_hits(goal, &shown).await;

@@ -7,6 +7,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
+use weir_shared::llm::Model;
 use weir_shared::search::Backends;
 use weir_shared::slots::Slots;
 use weir_shared::store::finder::Finder;
@@ -43,6 +44,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         extractors: Default::default(),
         fetcher,
         poster: Poster::new(guard)?,
+        model: settings.model.clone().map(Model::new),
         search: Backends::new(settings.search.clone()),
         egress: doors.open,
         ad_free: doors.ad_free,

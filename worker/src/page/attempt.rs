@@ -9,6 +9,8 @@ use weir_shared::clock;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Urgency;
+use weir_shared::llm::Allowance;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::Outcome;
 use weir_shared::store::page::rows::Claimed;
@@ -35,8 +37,8 @@ pub type Tried = Result<(Product, Engine), PageError>;
 
 /// The page without asking its site, within the page's time. `None`: the site is to be asked.
 pub async fn attempt_stored(task: &PageTask) -> Option<Tried> {
-    let deadline = deadline(&task.page, &task.spec, clock::instant());
-    let found = within(task, deadline, from_store(task, deadline)).await;
+    let time = time(task);
+    let found = within(task, &time, from_store(task, &time)).await;
     found.map(|product| product.map(|product| (product, Engine::Cache))).transpose()
 }
 
@@ -45,32 +47,40 @@ pub async fn attempt_stored(task: &PageTask) -> Option<Tried> {
 /// # Errors
 /// When there is no document, or not in time.
 pub async fn attempt(task: &PageTask) -> Tried {
-    let deadline = deadline(&task.page, &task.spec, clock::instant());
+    let time = time(task);
     learn::line(task).await?;
-    within(task, deadline, scrape(task, deadline)).await
+    within(task, &time, scrape(task, &time)).await
+}
+
+fn time(task: &PageTask) -> Allowance {
+    let deadline = deadline(&task.page, &task.spec, clock::instant());
+    match task.holder().1 {
+        Urgency::Direct => Allowance::until(deadline),
+        Urgency::Background => Allowance::of_background(deadline),
+    }
 }
 
 async fn within<T>(
     task: &PageTask,
-    deadline: Instant,
+    time: &Allowance,
     work: impl Future<Output = Result<T, PageError>>,
 ) -> Result<T, PageError> {
     // On the heap, so that what is wrapped around it here and below moves a pointer and not ten kilobytes at each step.
     let work = AssertUnwindSafe(Box::pin(work)).catch_unwind();
-    match tokio::time::timeout_at(deadline + RESERVE, work).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
-        Err(_) => Err(PageError::timed_out(task.options())),
+    tokio::select! {
+        biased;
+        done = work => done.unwrap_or_else(|_| Err(PageError::again(ErrorCode::Unknown, "Internal error."))),
+        () = time.over(RESERVE) => Err(PageError::timed_out(task.options())),
     }
 }
 
-async fn scrape(task: &PageTask, deadline: Instant) -> Tried {
+async fn scrape(task: &PageTask, time: &Allowance) -> Tried {
     refuse_unreadable(&task.context, task.options())?;
     let loaded = match &task.options().upload {
-        Some(upload) => from_upload(task, upload, deadline).await?,
-        None => load_patiently(task, deadline).await?,
+        Some(upload) => from_upload(task, upload, time.ends()).await?,
+        None => load_patiently(task, time.ends()).await?,
     };
-    let mut product = complete(task, loaded.made, deadline).await?;
+    let mut product = complete(task, loaded.made, time).await?;
     keep_sent(task, &mut product).await;
     Ok((product, loaded.engine))
 }

@@ -4,6 +4,7 @@ use tokio::time::Instant;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::CacheOptions;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::llm::Allowance;
 use weir_shared::store::StoreError;
 use weir_shared::store::cache::Found;
 
@@ -21,15 +22,15 @@ use super::task::PageTask;
 /// # Errors
 /// When the options want what is kept and nothing else, and there is nothing, or it cannot be read; when nothing can be
 /// made of it, as if it came now.
-pub async fn from_store(task: &PageTask, deadline: Instant) -> Result<Option<Product>, PageError> {
+pub async fn from_store(task: &PageTask, time: &Allowance) -> Result<Option<Product>, PageError> {
     let process = &task.context.process;
     for found in look(task).await? {
         if !found.head.serves(task.options()) {
             continue;
         }
-        if let Some(made) = make(task, &found, deadline).await? {
+        if let Some(made) = make(task, &found, time.ends()).await? {
             process.uses.note(&found, process.db.now());
-            return complete(task, made, deadline).await.map(Some);
+            return complete(task, made, time).await.map(Some);
         }
     }
     miss(&task.options().cache).map_or(Ok(None), Err)

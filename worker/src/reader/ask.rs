@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use serde_json::Value;
-use weir_shared::llm::{ModelError, Question, Role, ask_for_answer};
+use weir_shared::llm::{ModelError, Question, Role};
 use weir_shared::random;
 
 use super::passages::Excerpt;
@@ -52,8 +52,8 @@ impl Reader<'_> {
         tries: usize,
         check: impl Fn(Value) -> Checked,
     ) -> Result<T, ReadError> {
-        let model = self.model.ok_or(ReadError::NotConfigured)?;
-        let kept = self.kept.map(|kept| (kept, kept.key(model, page, excerpt, task)));
+        let model = self.model.as_ref().ok_or(ReadError::NotConfigured)?;
+        let kept = self.kept.map(|kept| (kept, kept.key(model.settings(), page, excerpt, task)));
         if let Some((kept, key)) = &kept
             && let Some(said) = kept.get(key).await
             && let Ok(value) = check(said).await
@@ -73,7 +73,7 @@ impl Reader<'_> {
                 strict: task.strict,
                 max_tokens: task.max_tokens,
             };
-            let (said, hint) = match ask_for_answer(model, &question, self.deadline, &self.meter).await {
+            let (said, hint) = match model.ask_for_answer(&question, &self.time, &self.meter).await {
                 Ok(answer) => {
                     let said = answer.said.to_string();
                     let good = kept.as_ref().filter(|_| answer.is_ended).map(|kept| (kept, answer.said.clone()));

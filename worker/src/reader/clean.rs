@@ -23,7 +23,7 @@ impl Reader<'_> {
     /// # Errors
     /// As [`ReadError`] says.
     pub async fn clean(&self, page: PageText<'_>) -> Result<Read<String>, ReadError> {
-        let model = self.model.ok_or(ReadError::NotConfigured)?;
+        let model = self.model.as_ref().ok_or(ReadError::NotConfigured)?.settings();
         let blocks = blocks(page.markdown);
         let whole = || page.markdown.to_owned();
         let numbered: String =

@@ -9,7 +9,7 @@
 //!
 //! A page is data and never a voice: it cannot choose the rules, and whatever the model was talked into is judged here by
 //! code. Data fits the caller's schema; quotations stand in the page word for word; no text names a host that the page
-//! does not name. Everything ends by the page's deadline. What was found good is kept with a stored page (`kept`), and judged
+//! does not name. Everything ends with the page's time. What was found good is kept with a stored page (`kept`), and judged
 //! again when it is taken from there.
 
 mod ask;
@@ -23,12 +23,10 @@ mod quote;
 mod write;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
-use weir_shared::config::ModelSettings;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::llm::{ModelError, TokenMeter};
+use weir_shared::llm::{Allowance, Asker, ModelError, TokenMeter};
 
 pub use self::judge::{Hit, Verdict};
 pub use self::kept::KeptAnswers;
@@ -87,18 +85,18 @@ pub struct Read<T> {
 
 /// The model's reading of one page.
 pub struct Reader<'a> {
-    model: Option<&'a ModelSettings>,
-    /// When every question must be answered.
-    deadline: Instant,
+    model: Option<Asker>,
+    /// What every question must be answered within.
+    time: Allowance,
     pub meter: TokenMeter,
     /// What the model has said of the page before.
     kept: Option<&'a KeptAnswers>,
 }
 
 impl<'a> Reader<'a> {
-    /// Answers come by `deadline` or not at all.
-    pub fn new(model: Option<&'a ModelSettings>, deadline: Instant) -> Self {
-        Self { model, deadline, meter: TokenMeter::default(), kept: None }
+    /// Answers come within `time` or not at all.
+    pub fn new(model: Option<Asker>, time: Allowance) -> Self {
+        Self { model, time, meter: TokenMeter::default(), kept: None }
     }
 
     /// The same, for a page whose answers are kept.
@@ -264,7 +262,7 @@ impl<'a> Reader<'a> {
 
     /// As much of the page as the model takes beside an answer of that length.
     fn excerpt<'t>(&self, page: PageText<'t>, answer: u32, about: Option<&str>) -> Result<Excerpt<'t>, ReadError> {
-        let model = self.model.ok_or(ReadError::NotConfigured)?;
+        let model = self.model.as_ref().ok_or(ReadError::NotConfigured)?.settings();
         Ok(Excerpt::new(page, passages::room(model.context, answer), about))
     }
 }

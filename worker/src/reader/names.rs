@@ -23,7 +23,7 @@ impl Reader<'_> {
     /// # Errors
     /// As [`ReadError`] says; also when the text is too long to be read whole.
     pub async fn names(&self, url: &Url, text: &str, kinds: &[Entity]) -> Result<Vec<(String, Entity)>, ReadError> {
-        let model = self.model.ok_or(ReadError::NotConfigured)?;
+        let model = self.model.as_ref().ok_or(ReadError::NotConfigured)?.settings();
         let parts = parts(text, passages::room(model.context, ANSWER));
         if parts.len() > PARTS {
             return Err(ReadError::Unusable("the page is too long to be searched for names".to_owned()));

@@ -45,7 +45,7 @@ pub struct Shown {
 impl Reader<'_> {
     /// Bytes of markup for each of so many pages.
     pub fn room_for_pages(&self, pages: usize) -> usize {
-        let context = self.model.map_or(0, |model| model.context);
+        let context = self.model.as_ref().map_or(0, |model| model.settings().context);
         // What was read of the pages stands beside their markup.
         passages::room(context, LONG + TALK) * 3 / 4 / pages.max(1)
     }

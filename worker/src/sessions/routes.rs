@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::web::{self, Data, Json, Path};
 use serde_json::value::to_raw_value;
 use weir_shared::domain::session::EndReason;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::SessionId;
 use weir_shared::llm::TokenMeter;
 use weir_shared::worker_api::Refusal;
@@ -132,7 +133,7 @@ async fn prompt(
     body: Json<RunPrompt<'static>>,
 ) -> Reply<PromptOutput> {
     let session = find(&process, *id)?;
-    let Some(model) = process.settings.model.clone() else {
+    let Some(model) = process.asker((session.team, Urgency::Direct)) else {
         return Err(Refused::new(Refusal::NoModel, "this worker has no language model"));
     };
     let RunPrompt { prompt, timeout_ms, key } = body.into_inner();

@@ -14,11 +14,10 @@ use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::{SessionId, TeamId};
-use weir_shared::llm::TokenMeter;
+use weir_shared::llm::{Asker, TokenMeter};
 use weir_shared::store::sessions::SessionRow;
 
 use url::Url;
-use weir_shared::config::ModelSettings;
 
 use super::boxes::Boxes;
 use super::continuation;
@@ -257,7 +256,7 @@ impl Session {
     /// one that continues a scrape.
     pub async fn prompt(
         &self,
-        model: &ModelSettings,
+        model: &Asker,
         task: &str,
         timeout: Duration,
         meter: &TokenMeter,
@@ -269,7 +268,7 @@ impl Session {
     /// The same where the agent may do no more than `home` allows, and `keep` has each answer of the model first.
     pub async fn prompt_within(
         &self,
-        model: &ModelSettings,
+        model: &Asker,
         task: &str,
         timeout: Duration,
         (home, meter, keep): (Home, &TokenMeter, Option<&Keep>),

@@ -193,7 +193,8 @@ impl Agent<'_> {
             told.push_str(&fenced(&run.answer));
             told.push('\n');
         }
-        let room = room_for(self.journal.model()?.context, ANSWER).saturating_sub(told.len() + 4_000).min(TOLD);
+        let room =
+            room_for(self.journal.model()?.settings().context, ANSWER).saturating_sub(told.len() + 4_000).min(TOLD);
         let mut parts = Vec::new();
         let mut left = room;
         for (n, past) in self.past.iter().enumerate().rev() {
@@ -378,7 +379,7 @@ impl Agent<'_> {
             "{SYSTEM}Answer the question from the page alone, as briefly as it can be answered well. If the page does not \
              say, answer that it does not."
         );
-        let room = room_for(self.journal.model()?.context, SUB_ANSWER);
+        let room = room_for(self.journal.model()?.settings().context, SUB_ANSWER);
         let text = format!("{}\n{}", page.url, excerpt(page, room.saturating_sub(2_000), question));
         let key = format!("turn/{turn}/ask/{}", page.id);
         let ask = Ask {

@@ -11,6 +11,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::domain::reach::Reach;
 use weir_shared::domain::session::{CreateSession, EndReason, SessionKind};
 use weir_shared::domain::task::StepKind;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::SessionId;
 use weir_shared::llm::{Spent, TokenMeter};
 use weir_shared::store::StoreResult;
@@ -102,7 +103,9 @@ async fn work(journal: &Journal, key: &str, page: &Page, task: &str, reach: &Rea
     let failed = |why: String| Ok(Done::of(json!({ "error": why })));
     let process = &journal.context.process;
     let Some(sessions) = process.sessions() else { return failed("there is no browser here".to_owned()) };
-    let Some(model) = process.settings.model.clone() else { return failed("there is no language model".to_owned()) };
+    let Some(model) = process.asker((journal.task.team, Urgency::Background)) else {
+        return failed("there is no language model".to_owned());
+    };
     let id = match place_when_free(journal, page).await {
         Ok(Ok(id)) => id,
         Ok(Err(refusal)) => return failed(refused(&refusal)),

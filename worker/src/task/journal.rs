@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
-use weir_shared::config::ModelSettings;
 use weir_shared::domain::job::PageState;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::session::SessionState;
 use weir_shared::domain::task::{MAX_PAGES, MAX_TOKENS, StepKind, StopReason, TaskSpec};
 use weir_shared::fault::FaultPoint;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::PageId;
-use weir_shared::llm::{ModelError, Question, Role, Spent, TokenMeter, ask_for_json};
+use weir_shared::llm::{Allowance, Asker, ModelError, Question, Role, Spent, TokenMeter};
 use weir_shared::store::pages::{self, PageRow};
 use weir_shared::store::tasks::{self, Asked, ClaimedTask, NewStep, StepEnd, StepRow};
 use weir_shared::store::{StoreError, StoreResult, credits, jobs, sessions};
@@ -151,9 +151,9 @@ impl Journal {
     }
 
     /// The model; the task has ended without one.
-    pub fn model(&self) -> Result<&ModelSettings, Halt> {
+    pub fn model(&self) -> Result<Asker, Halt> {
         let none = || Halt::Stop(StopReason::Failed, "No language model is configured here (WEIR_LLM_URL).".to_owned());
-        self.context.process.settings.model.as_ref().ok_or_else(none)
+        self.context.process.asker((self.task.team, Urgency::Background)).ok_or_else(none)
     }
 
     /// How long the task has been there, milliseconds.
@@ -330,7 +330,7 @@ impl Journal {
                 repeats: true,
                 lost,
             };
-            let said = self.step(step, self.answer(model, &question)).await?;
+            let said = self.step(step, self.answer(&model, &question)).await?;
             let (echo, hint) = if let Some(answer) = said.get("answer") {
                 match check(answer.clone()) {
                     Ok(value) => return Ok(Ok(value)),
@@ -351,9 +351,9 @@ impl Journal {
         Ok(Err(wrong))
     }
 
-    async fn answer(&self, model: &ModelSettings, question: &Question<'_>) -> Result<Done, Passing> {
+    async fn answer(&self, model: &Asker, question: &Question<'_>) -> Result<Done, Passing> {
         let meter = TokenMeter::default();
-        let said = ask_for_json(model, question, clock::deadline(ANSWER), &meter).await;
+        let said = model.ask_for_json(question, &Allowance::of_background(clock::deadline(ANSWER)), &meter).await;
         let spent = meter.read();
         let metrics = &self.context.process.metrics.model_tokens;
         metrics.with_label_values(&["sent"]).inc_by(spent.sent.unsigned_abs());

@@ -12,6 +12,7 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::llm::TokenMeter;
 use weir_shared::queue;
@@ -136,7 +137,8 @@ async fn read_prompt(
     let Some(prompt) = &crawl.prompt else { return Ok(None) };
     let url = fetch_url(&crawl.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let meter = TokenMeter::default();
-    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt, &meter).await;
+    let model = app.model.as_ref().map(|model| model.asked_by((caller.team_id(), Urgency::Direct)));
+    let read = crawl_prompt::read(model.as_ref(), &url, prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
     let merged = with_prompt_options(named, &read.options);

@@ -24,8 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::clock;
-use weir_shared::config::ModelSettings;
-use weir_shared::llm::{ModelError, Question, Role, Spent, TokenMeter, ask_for_json};
+use weir_shared::llm::{Allowance, Asker, ModelError, Question, Role, Spent, TokenMeter};
 use weir_shared::random;
 
 use crate::browser::cdp::Cdp;
@@ -126,7 +125,7 @@ pub struct Limits<'a> {
 /// When the model or the browser failed before anything was done.
 pub async fn work(
     cdp: Cdp,
-    model: &ModelSettings,
+    model: &Asker,
     task: &str,
     limits: Limits<'_>,
     tell: impl Fn(&str) + Send,
@@ -170,7 +169,7 @@ enum TaskEnd {
 
 struct Agent<'a> {
     driver: BrowserDriver,
-    model: &'a ModelSettings,
+    model: &'a Asker,
     meter: &'a TokenMeter,
     keep: Option<&'a Keep>,
     home: Home,
@@ -191,7 +190,7 @@ impl Agent<'_> {
         let mut unusable = 0;
         let _ = self.driver.settle().await;
         for number in 1..=STEPS {
-            match self.driver.look(self.model.images).await {
+            match self.driver.look(self.model.settings().images).await {
                 Ok(view) => self.view = view,
                 Err(_) if !self.has_acted => return Err(AgentError::Browser),
                 Err(error) => return Ok(TaskEnd::Stopped(format!("The agent stopped: {error}."))),
@@ -284,9 +283,10 @@ impl Agent<'_> {
             strict: true,
             max_tokens: ANSWER_TOKENS,
         };
+        let time = Allowance::until(self.deadline.min(clock::deadline(ANSWER)));
         let sent = protocol::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();
         self.tokens += sent / BYTES_PER_TOKEN + picture.map_or(0, |_| PICTURE_TOKENS);
-        let answer = ask_for_json(self.model, &question, self.deadline.min(clock::deadline(ANSWER)), self.meter).await;
+        let answer = self.model.ask_for_json(&question, &time, self.meter).await;
         self.tokens += answer.as_ref().map_or(0, |answer| answer.to_string().len() / BYTES_PER_TOKEN);
         answer
     }

@@ -8,10 +8,10 @@ mod track;
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::llm::Allowance;
 
 use self::failure::page_error;
 use super::cpu::blocking;
@@ -47,17 +47,17 @@ pub fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Re
 ///
 /// # Errors
 /// When nothing of what was asked for can be delivered, or not as safely as it was asked for.
-pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<Product, PageError> {
+pub async fn complete(task: &PageTask, made: Made, time: &Allowance) -> Result<Product, PageError> {
     let mut draft = match made {
         Made::Whole(product) => return Ok(*product),
         Made::Unread(draft) => *draft,
     };
     let process = &task.context.process;
-    let deadline = deadline - KEPT_BACK;
+    let time = time.without(KEPT_BACK);
     let kept = kept_answers(task, &draft);
-    let reader = Reader::new(process.settings.model.as_ref(), deadline).knowing(kept.as_ref());
+    let reader = Reader::new(process.asker(task.holder()), time.clone()).knowing(kept.as_ref());
     // In a box, because few pages are read by a model or compared.
-    let outcome = Box::pin(steps(task, &reader, deadline, &mut draft)).await;
+    let outcome = Box::pin(steps(task, &reader, &time, &mut draft)).await;
     // What the model has cost is written down whatever came of it.
     process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
     outcome?;
@@ -81,14 +81,14 @@ fn kept_answers(task: &PageTask, draft: &Draft) -> Option<KeptAnswers> {
     Some(KeptAnswers::new(db.clone(), task.page.team_id, stored, task.keeps_derived()))
 }
 
-async fn steps(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &mut Draft) -> Result<(), PageError> {
+async fn steps(task: &PageTask, reader: &Reader<'_>, time: &Allowance, draft: &mut Draft) -> Result<(), PageError> {
     let options = task.options();
-    read::read(task, reader, deadline, draft).await?;
+    read::read(task, reader, time, draft).await?;
     if let Some(redaction) = &options.redact_pii {
         redact::redact(redaction, options, reader, task.holder(), draft).await?;
     }
     if let Some(tracking) = options.change_tracking() {
-        track::track(task, tracking, reader, deadline, draft).await?;
+        track::track(task, tracking, reader, time.ends(), draft).await?;
     }
     Ok(())
 }

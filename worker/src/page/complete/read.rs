@@ -2,10 +2,10 @@
 
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::time::Instant;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, JsonFormat, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::llm::Allowance;
 
 use super::failure::{page_error, warning};
 use crate::learn::{self, Told, Way};
@@ -20,10 +20,10 @@ use crate::reader::{PageText, Read, ReadError, Reader};
 /// When the page tries to instruct the model and that is to be checked, when that cannot be checked, or when none of
 /// the formats could be read and nothing else was asked for; that the page goes back to the queue while others of its site
 /// are learned from.
-pub async fn read(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &mut Draft) -> Result<(), PageError> {
+pub async fn read(task: &PageTask, reader: &Reader<'_>, time: &Allowance, draft: &mut Draft) -> Result<(), PageError> {
     let options = task.options();
     let learned = match options.learned() {
-        Some(wanted) => Some(Learned::begin(task, wanted, deadline, draft).await?),
+        Some(wanted) => Some(Learned::begin(task, wanted, time, draft).await?),
         None => None,
     };
     match judged_and_read(options, reader, draft, learned.as_ref()).await {
@@ -60,11 +60,11 @@ impl<'a> Learned<'a> {
     async fn begin(
         task: &PageTask,
         wanted: &'a JsonFormat,
-        deadline: Instant,
+        time: &Allowance,
         draft: &mut Draft,
     ) -> Result<Self, PageError> {
         let (source, response) = (draft.source.take(), &draft.response);
-        let way = learn::begin(task, wanted, source, &response.url, response.status, deadline).await?;
+        let way = learn::begin(task, wanted, source, &response.url, response.status, time).await?;
         Ok(Self { wanted, way })
     }
 

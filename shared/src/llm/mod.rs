@@ -2,16 +2,29 @@
 //!
 //! One call asks for one JSON object that fits a schema. What comes back is data from outside: it is bounded here and
 //! judged by whoever asked. The endpoint is the operator's choice, so the address guard does not apply to it.
+//!
+//! ```text
+//! mod         what is asked, and what is made of the answer
+//! pace        whose turn it is, and how many are asked at a time
+//! allowance   how long whoever asks may wait
+//! ```
 
+mod allowance;
+mod pace;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::clock;
+pub use allowance::Allowance;
+use pace::Pace;
+
 use crate::config::ModelSettings;
+use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
 use crate::retry_after;
 
@@ -21,12 +34,11 @@ const MAX_ANSWER: usize = 1 << 20;
 const BYTES_PER_TOKEN: usize = 4;
 /// Most tokens that an endpoint may tell of one call; more is taken for a mistake.
 const MAX_COUNT: i64 = 100_000_000;
-/// Tries of one call: an endpoint that is overloaded, or starts anew, gets further chances. What was asked for costs its
-/// caller a page already.
+/// Tries of one call, but for those that the endpoint refuses for the moment: one that fails, starts anew or is late gets
+/// further chances. What was asked for costs its caller a page already.
 const TRIES: u32 = 4;
-/// Pause before the second one; each further one is twice as long. The longest one that an endpoint may ask for.
+/// Pause before the second one; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// One thing to ask.
 #[derive(Debug, Clone)]
@@ -118,34 +130,128 @@ pub struct Answer {
     pub is_ended: bool,
 }
 
-/// Asks for a JSON object. What it costs is added to `meter`, also when it fails.
-///
-/// # Errors
-/// As [`ModelError`] says; never later than `deadline`.
-pub async fn ask_for_json(
-    model: &ModelSettings,
-    question: &Question<'_>,
-    deadline: Instant,
-    meter: &TokenMeter,
-) -> Result<Value, ModelError> {
-    ask_for_answer(model, question, deadline, meter).await.map(|answer| answer.said)
+/// The model of a process, with what is known of how fast it answers.
+#[derive(Debug)]
+pub struct Model {
+    settings: ModelSettings,
+    pace: Pace,
 }
 
-/// The same, with how the answer ended.
-///
-/// # Errors
-/// As for [`ask_for_json`].
-pub async fn ask_for_answer(
-    model: &ModelSettings,
-    question: &Question<'_>,
-    deadline: Instant,
-    meter: &TokenMeter,
-) -> Result<Answer, ModelError> {
-    match tokio::time::timeout_at(deadline, ask(model, question, deadline, meter)).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
-            meter.add(Spent { sent: tokens(&body(model, question, true).to_string()), received: 0 });
-            Err(ModelError::Timeout)
+impl Model {
+    pub fn new(settings: ModelSettings) -> Arc<Self> {
+        let pace = Pace::new(settings.at_once);
+        Arc::new(Self { settings, pace })
+    }
+
+    /// The model as this team asks it.
+    pub fn asked_by(self: &Arc<Self>, holder: Holder) -> Asker {
+        Asker { model: Arc::clone(self), holder }
+    }
+}
+
+/// Asks the model for one team: has its turns.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    model: Arc<Model>,
+    holder: Holder,
+}
+
+impl Asker {
+    /// What model it is.
+    pub fn settings(&self) -> &ModelSettings {
+        &self.model.settings
+    }
+
+    /// Asks for a JSON object. What it costs is added to `meter`, also when it fails.
+    ///
+    /// # Errors
+    /// As [`ModelError`] says; never later than `time` allows.
+    pub async fn ask_for_json(
+        &self,
+        question: &Question<'_>,
+        time: &Allowance,
+        meter: &TokenMeter,
+    ) -> Result<Value, ModelError> {
+        self.ask_for_answer(question, time, meter).await.map(|answer| answer.said)
+    }
+
+    /// The same, with how the answer ended.
+    ///
+    /// # Errors
+    /// As for [`Self::ask_for_json`].
+    pub async fn ask_for_answer(
+        &self,
+        question: &Question<'_>,
+        time: &Allowance,
+        meter: &TokenMeter,
+    ) -> Result<Answer, ModelError> {
+        let (asked, text) = self.ask(question, time, meter).await?;
+        let answer: Option<Completion> = serde_json::from_str(&text).ok();
+        let counted = answer.as_ref().and_then(Completion::spent);
+        meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
+        let answer = answer.ok_or(ModelError::Unreadable)?;
+        let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
+        let is_ended = choice.is_ended();
+        let content = choice.message.content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
+        match object_in(&content) {
+            Some(said) => Ok(Answer { said, is_ended }),
+            None => Err(ModelError::NoJson(content)),
+        }
+    }
+
+    /// What was asked and what was answered, as texts.
+    async fn ask(
+        &self,
+        question: &Question<'_>,
+        time: &Allowance,
+        meter: &TokenMeter,
+    ) -> Result<(String, String), ModelError> {
+        let Model { settings, pace } = &*self.model;
+        let mut asked = body(settings, question, true).to_string();
+        let mut has_format = true;
+        let mut tries = 0;
+        loop {
+            let turn = tokio::select! {
+                biased;
+                turn = pace.turn(self.holder, time) => turn?,
+                () = time.over(Duration::ZERO) => return Err(ModelError::Timeout),
+            };
+            let answered = tokio::select! {
+                biased;
+                answered = post(settings, asked.clone()) => answered,
+                () = time.over(Duration::ZERO) => {
+                    meter.add(Spent { sent: tokens(&asked), received: 0 });
+                    tries += 1;
+                    if turn.late() && tries < TRIES && time.begin_anew() {
+                        continue;
+                    }
+                    return Err(ModelError::Timeout);
+                }
+            };
+            match answered {
+                Ok(text) => {
+                    turn.answered();
+                    return Ok((asked, text));
+                }
+                // An endpoint that knows no schemas still reads the words.
+                Err(Failure::Final(ModelError::Status(400 | 422))) if has_format => {
+                    has_format = false;
+                    asked = body(settings, question, false).to_string();
+                }
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::ForNow(status, pause)) => turn.refused(status, pause),
+                Err(Failure::MayPass(error)) => {
+                    drop(turn);
+                    tries += 1;
+                    let pause = PAUSE * 2_u32.pow(tries - 1);
+                    // Nobody waits for a try that comes too late.
+                    if tries == TRIES || !time.outlasts(pause) {
+                        return Err(error);
+                    }
+                    let _standing = time.stand_still();
+                    tokio::time::sleep(pause).await;
+                }
+            }
         }
     }
 }
@@ -153,46 +259,6 @@ pub async fn ask_for_answer(
 /// Tokens of a text by its length.
 fn tokens(text: &str) -> i64 {
     (text.len() / BYTES_PER_TOKEN) as i64
-}
-
-async fn ask(
-    model: &ModelSettings,
-    question: &Question<'_>,
-    deadline: Instant,
-    meter: &TokenMeter,
-) -> Result<Answer, ModelError> {
-    let mut has_format = true;
-    let mut tries = 0;
-    let (asked, text) = loop {
-        let asked = body(model, question, has_format);
-        match post(model, &asked).await {
-            Ok(text) => break (asked, text),
-            // An endpoint that knows no schemas still reads the words.
-            Err(Failure { error: ModelError::Status(400 | 422), .. }) if has_format => has_format = false,
-            Err(failure) => {
-                tries += 1;
-                let Some(again) = failure.again.filter(|_| tries < TRIES) else { return Err(failure.error) };
-                let pause = again.asked.unwrap_or(PAUSE * 2_u32.pow(tries - 1)).min(MAX_PAUSE);
-                let next = clock::deadline(pause);
-                // Nobody waits for a try that comes too late.
-                if next >= deadline {
-                    return Err(failure.error);
-                }
-                tokio::time::sleep_until(next).await;
-            }
-        }
-    };
-    let answer: Option<Completion> = serde_json::from_str(&text).ok();
-    let counted = answer.as_ref().and_then(Completion::spent);
-    meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked.to_string()), received: tokens(&text) }));
-    let answer = answer.ok_or(ModelError::Unreadable)?;
-    let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
-    let is_ended = choice.is_ended();
-    let content = choice.message.content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
-    match object_in(&content) {
-        Some(said) => Ok(Answer { said, is_ended }),
-        None => Err(ModelError::NoJson(content)),
-    }
 }
 
 fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Value {
@@ -221,41 +287,43 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
     body
 }
 
-/// A try that failed.
-struct Failure {
-    error: ModelError,
-    /// Another one may help.
-    again: Option<Again>,
+/// Why a try failed.
+enum Failure {
+    /// Another one would, too.
+    Final(ModelError),
+    /// Another one may go well.
+    MayPass(ModelError),
+    /// The endpoint has more to do than it takes, by this status, and wants to be asked after so long.
+    ForNow(u16, Option<Duration>),
 }
 
-#[derive(Default)]
-struct Again {
-    /// The pause that the endpoint has asked for.
-    asked: Option<Duration>,
-}
-
-async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
-    let failed = |error, again| Failure { error, again };
-    let mut request = operator_http::client().post(model.url.clone()).json(body);
-    if let Some(key) = &model.key {
-        request = request.bearer_auth(key);
-    }
+async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
+    let request = operator_http::client().post(model.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
+    let request = match &model.key {
+        Some(key) => request.bearer_auth(key),
+        None => request,
+    };
     let response = request.send().await.map_err(|error| {
         tracing::warn!(error = %error.without_url(), "the language model could not be reached");
-        failed(ModelError::Unreachable, Some(Again::default()))
+        Failure::MayPass(ModelError::Unreachable)
     })?;
     let status = response.status().as_u16();
-    if !response.status().is_success() {
-        tracing::warn!(status, "the language model refused");
-        let again = Again { asked: retry_after::asked(response.headers()) };
-        let may_pass = matches!(status, 408 | 429 | 500..=599);
-        return Err(failed(ModelError::Status(status), may_pass.then_some(again)));
+    match status {
+        200..=299 => {}
+        // Anthropic's word for an overload is 529.
+        429 | 503 | 529 => return Err(Failure::ForNow(status, retry_after::asked(response.headers()))),
+        _ => {
+            tracing::warn!(status, "the language model failed");
+            let error = ModelError::Status(status);
+            let may_pass = matches!(status, 408 | 500..=599);
+            return Err(if may_pass { Failure::MayPass(error) } else { Failure::Final(error) });
+        }
     }
     let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
-        ReadError::TooLong => failed(ModelError::Unreadable, None),
-        ReadError::Cut => failed(ModelError::Unreachable, Some(Again::default())),
+        ReadError::TooLong => Failure::Final(ModelError::Unreadable),
+        ReadError::Cut => Failure::MayPass(ModelError::Unreachable),
     })?;
-    String::from_utf8(bytes).map_err(|_| failed(ModelError::Unreadable, None))
+    String::from_utf8(bytes).map_err(|_| Failure::Final(ModelError::Unreadable))
 }
 
 #[derive(Deserialize)]
@@ -385,7 +453,7 @@ mod tests {
     #[test]
     fn a_question_carries_its_schema_either_way() {
         let url = "http://x.test/v1".parse().unwrap();
-        let model = ModelSettings { url, key: None, name: "m".to_owned(), images: true, context: 32_000 };
+        let model = ModelSettings { url, key: None, name: "m".to_owned(), images: true, context: 32_000, at_once: 2 };
         let schema = json!({"type": "object"});
         let turns = [(Role::User, "hi".to_owned()), (Role::Assistant, "{}".to_owned())];
         let turns_of = |picture| Question {
