@@ -2,7 +2,8 @@
 //! goes before what is done in the background, and who has few in work before who has many.
 //!
 //! A slot is held for as long as its page takes, which may be minutes. Who has few in work does not stand behind that:
-//! [`guests`](crate::guests) begin beside the slots, as many as there are slots at most.
+//! [`guests`](crate::guests) begin beside the slots, as many as there are slots at most. While no slot comes back they follow
+//! one another at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ struct Occupancy {
     size: usize,
     /// Slots in use: more than there are while guests are among them.
     busy: usize,
-    /// When a slot last came back.
+    /// When a slot last came back: a guest's place is none.
     turned: Instant,
     guests: Guests,
     direct: Line,
@@ -50,6 +51,8 @@ type Waiter = (Option<Holder>, oneshot::Sender<Slot>);
 pub struct Slot {
     slots: Option<Slots>,
     holder: Option<Holder>,
+    /// Whether it is a guest's place.
+    is_guests: bool,
 }
 
 impl Slots {
@@ -66,9 +69,12 @@ impl Slots {
         Self { shared: Arc::new(Mutex::new(occupancy)) }
     }
 
-    /// Waits for a slot, what somebody waits for first, and of each kind whoever has the fewest in work; or, after a moment,
-    /// for a guest's place.
+    /// Waits for a slot, what somebody waits for first, and of each kind whoever has the fewest in work; or for a guest's
+    /// place, where no slot has come back for a moment.
     pub async fn acquire(&self, holder: Holder) -> Slot {
+        if let Some(slot) = self.try_acquire(holder) {
+            return slot;
+        }
         let mut slot = std::pin::pin!(self.wait(Some(holder), holder.1));
         loop {
             if let Ok(slot) = tokio::time::timeout(STILL, &mut slot).await {
@@ -105,19 +111,15 @@ impl Slots {
     /// A slot without waiting: one that is free, or a guest's place where no slot has come back for a moment.
     pub fn try_acquire(&self, holder: Holder) -> Option<Slot> {
         let mut occupancy = self.lock();
-        if occupancy.busy < occupancy.size {
-            return Some(self.occupy(&mut occupancy, Some(holder)));
-        }
-        let is_still = occupancy.turned.elapsed() >= STILL;
-        drop(occupancy);
-        is_still.then(|| self.guest(holder)).flatten()
+        let may_begin = occupancy.busy < occupancy.size
+            || occupancy.is_still() && occupancy.may_enter(holder) && occupancy.next_guest().is_none();
+        may_begin.then(|| self.occupy(&mut occupancy, Some(holder)))
     }
 
     /// A guest's place, for a holder with few pages in work.
     pub fn guest(&self, holder: Holder) -> Option<Slot> {
         let mut occupancy = self.lock();
-        let may_enter = occupancy.busy < 2 * occupancy.size && occupancy.guests.may_enter(holder);
-        may_enter.then(|| self.occupy(&mut occupancy, Some(holder)))
+        occupancy.may_enter(holder).then(|| self.occupy(&mut occupancy, Some(holder)))
     }
 
     /// Takes up to `most` further slots that are free now.
@@ -128,11 +130,12 @@ impl Slots {
     }
 
     fn occupy(&self, occupancy: &mut Occupancy, holder: Option<Holder>) -> Slot {
+        let is_guests = occupancy.busy >= occupancy.size;
         occupancy.busy += 1;
         if let Some(holder) = holder {
             occupancy.guests.count(holder);
         }
-        Slot { slots: Some(self.clone()), holder }
+        Slot { slots: Some(self.clone()), holder, is_guests }
     }
 
     /// How many are in use now, guests among them.
@@ -158,22 +161,23 @@ impl Slots {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, holder: Option<Holder>) {
+    fn give_back(&self, holder: Option<Holder>, is_guests: bool) {
         let mut occupancy = self.lock();
         occupancy.busy -= 1;
-        occupancy.turned = clock::instant();
         if let Some(holder) = holder {
             occupancy.guests.uncount(holder);
+        }
+        if !is_guests || occupancy.busy < occupancy.size {
+            occupancy.turned = clock::instant();
         }
         self.serve(&mut occupancy);
     }
 
     /// Gives those who wait what is free.
     fn serve(&self, occupancy: &mut Occupancy) {
-        while occupancy.busy < occupancy.size
-            && let Some((holder, waiter)) = occupancy.next_waiter()
-        {
-            match waiter.send(Slot { slots: Some(self.clone()), holder }) {
+        while let Some((holder, waiter)) = occupancy.next_waiter() {
+            let is_guests = occupancy.busy >= occupancy.size;
+            match waiter.send(Slot { slots: Some(self.clone()), holder, is_guests }) {
                 Ok(()) => {
                     occupancy.busy += 1;
                     if let Some(holder) = holder {
@@ -188,8 +192,35 @@ impl Slots {
 }
 
 impl Occupancy {
+    /// Who may begin now and is next.
     fn next_waiter(&mut self) -> Option<Waiter> {
-        self.direct.next(&self.guests).or_else(|| self.background.next(&self.guests))
+        if self.busy < self.size {
+            return self.direct.next(&self.guests).or_else(|| self.background.next(&self.guests));
+        }
+        if !self.is_still() || self.busy >= 2 * self.size {
+            return None;
+        }
+        let (line, at) = self.next_guest()?;
+        match line {
+            Urgency::Direct => self.direct.waiters.remove(at),
+            Urgency::Background => self.background.waiters.remove(at),
+        }
+    }
+
+    /// Who waits in which line and place and may begin as a guest, if there is room.
+    fn next_guest(&self) -> Option<(Urgency, usize)> {
+        let direct = self.direct.next_guest(&self.guests).map(|at| (Urgency::Direct, at));
+        direct.or_else(|| self.background.next_guest(&self.guests).map(|at| (Urgency::Background, at)))
+    }
+
+    /// Whether no slot has come back for a moment.
+    fn is_still(&self) -> bool {
+        self.turned.elapsed() >= STILL
+    }
+
+    /// Whether there is a guest's place for the holder.
+    fn may_enter(&self, holder: Holder) -> bool {
+        self.busy < 2 * self.size && self.guests.may_enter(holder)
     }
 }
 
@@ -200,6 +231,16 @@ impl Line {
         let held = |(holder, _): &Waiter| holder.map_or(guests.share(), |holder| guests.held(holder));
         let (at, _) = self.waiters.iter().enumerate().min_by_key(|(_, waiter)| held(waiter))?;
         self.waiters.remove(at)
+    }
+
+    /// The place of who is next of those with few in work.
+    fn next_guest(&self, guests: &Guests) -> Option<usize> {
+        let waiters = self.waiters.iter().enumerate();
+        let held = waiters.filter_map(|(at, (holder, waiter))| match holder {
+            Some(holder) if !waiter.is_closed() && guests.may_enter(*holder) => Some((guests.held(*holder), at)),
+            _ => None,
+        });
+        held.min().map(|(_, at)| at)
     }
 
     fn join(&mut self, waiter: Waiter) {
@@ -227,7 +268,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if let Some(slots) = self.slots.take() {
-            slots.give_back(self.holder);
+            slots.give_back(self.holder, self.is_guests);
         }
     }
 }
@@ -338,6 +379,45 @@ mod tests {
         waiting.await;
         assert!(slots.lock().guests.is_empty(), "all are back");
         assert_eq!(slots.lock().busy, 0);
+    }
+
+    #[tokio::test]
+    async fn guests_follow_one_another_at_once_while_no_slot_comes_back() {
+        let (slots, long) = (Slots::new(8), team(Urgency::Background));
+        let [other, third] = [(); 2].map(|()| team(Urgency::Background));
+        let mut held = slots.take_free(8, long);
+        tokio::time::sleep(STILL).await;
+        let both = [slots.acquire(other).await, slots.acquire(other).await];
+        let mut next = Box::pin(slots.acquire(other));
+        let mut crowd = Box::pin(slots.acquire(long));
+        assert!((&mut next).now_or_never().is_none() && (&mut crowd).now_or_never().is_none());
+        drop(both);
+        let guest = (&mut next).now_or_never().expect("no slot has come back");
+        assert!((&mut crowd).now_or_never().is_none(), "who has slots is no guest");
+        drop(guest);
+        drop(slots.acquire(third).now_or_never().expect("no slot has come back"));
+        // A slot that came back is waited for again.
+        held.pop();
+        let slot = crowd.await;
+        assert!(slots.try_acquire(third).is_none() && slots.try_acquire(other).is_none());
+        drop((slot, held));
+        assert!(slots.lock().guests.is_empty());
+    }
+
+    #[tokio::test]
+    async fn guests_take_turns_where_there_are_many() {
+        let slots = Slots::new(4);
+        let _held = slots.take_free(4, team(Urgency::Background));
+        tokio::time::sleep(STILL).await;
+        let [first, second] = [(); 2].map(|()| team(Urgency::Background));
+        let mut guests: Vec<Slot> = (0..3).filter_map(|_| slots.try_acquire(team(Urgency::Background))).collect();
+        guests.push(slots.try_acquire(first).expect("the fourth place"));
+        assert_eq!(guests.len(), 4);
+        let mut waits = Box::pin(slots.wait(Some(second), Urgency::Background));
+        assert!((&mut waits).now_or_never().is_none());
+        guests.pop();
+        assert!(slots.try_acquire(first).is_none(), "another one has waited");
+        assert!((&mut waits).now_or_never().is_some());
     }
 
     #[tokio::test]

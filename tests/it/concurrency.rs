@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Caller, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until,
+    Caller, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, first_on, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(90);
@@ -135,6 +135,22 @@ both_databases! {
         let running = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
         assert_eq!(running["status"], "scraping", "all that while the large batch was there");
         service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+    }
+}
+
+first_on! { sqlite:
+    async fn a_batch_beside_anothers_long_pages_takes_no_longer(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let other = service.new_team("others");
+        let long = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=50000&n=", 40) })).await.id();
+        wait_until("every slot is taken", || async { (site.hit_count("/slow").await == 16).then_some(()) }).await;
+        let began = Stopwatch::start();
+        let theirs = other.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 100) })).await.id();
+        finished(&other, &theirs, BOUND).await;
+        // A quarter of a second for each of them would be 25.
+        assert!(began.elapsed() < Duration::from_secs(20), "their 100 small pages took {:?}", began.elapsed());
+        service.delete(&format!("/v2/batch/scrape/{long}")).await.ok();
     }
 }
 
