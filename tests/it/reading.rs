@@ -93,6 +93,45 @@ both_databases! {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_thinks_is_asked_as_it_wants_to_be() {
+    let choice = |content: &str, ended: &str| {
+        let message = json!({"role": "assistant", "content": content});
+        Said::Body(json!({"choices": [{"message": message, "finish_reason": ended}]}).to_string())
+    };
+    // OpenAI's reasoning models take neither, and say so one after the other.
+    let hosted = ModelStandIn::answering(move |_, asked| {
+        if asked.get("max_tokens").is_some() {
+            let why = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+            return Said::Refusal(why);
+        }
+        if asked.get("temperature").is_some() {
+            let why = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.";
+            return Said::Refusal(why);
+        }
+        assert!(asked["max_completion_tokens"].as_i64() > Some(10_000) && asked.get("response_format").is_some(), "{asked}");
+        choice("{\"name\": \"Blue Kettle\", \"price\": 39}", "stop")
+    })
+    .await;
+    // A model of one's own thinks aloud, and has no room left for the answer at first.
+    let own = ModelStandIn::answering(move |_, asked| match asked["max_tokens"].as_i64() {
+        Some(..10_000) => choice("<think>It may be {\"name\": \"Kettle\", \"price\": 1}, or", "length"),
+        _ => choice("<think>Not {\"name\": 1}.</think>\n{\"name\": \"Blue Kettle\", \"price\": 39}", "stop"),
+    })
+    .await;
+    for (case, model, questions) in [("hosted", &hosted, [3, 1]), ("own", &own, [2, 2])] {
+        let (service, pages) = (service(Database::Sqlite, Some(model)).await, OwnPages::start().await);
+        let url = pages.put("/kettle", PAGE);
+        for (n, asked) in questions.into_iter().enumerate() {
+            let before = model.asked().len();
+            let document =
+                scrape(&service, &url, json!([{"type": "json", "schema": schema()}])).await.ok()["data"].clone();
+            assert_eq!(document["json"], json!({"name": "Blue Kettle", "price": 39}), "{case} {n}: {document}");
+            assert_eq!(model.asked().len() - before, asked, "{case} {n}");
+        }
+    }
+}
+
 /// How many pages of a batch a model reads that has `timeout` milliseconds for each.
 async fn read_by(model: &ModelStandIn, database: Database, count: usize, timeout: u32) -> usize {
     let options = ServiceOptions::new(database)

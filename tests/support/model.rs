@@ -18,6 +18,8 @@ pub enum Said {
     /// A whole body, with status 200.
     Body(String),
     Status(u16),
+    /// What the endpoint does not take, in its words, with status 400.
+    Refusal(&'static str),
     /// An action of the agent. `on` are words of the line of the page's tree whose reference it takes.
     Act {
         action: Value,
@@ -126,6 +128,9 @@ impl ModelStandIn {
                         Said::InTurn(..) => unreachable!("one wait is enough"),
                         Said::Hang => return std::future::pending().await,
                         Said::Status(status) => (status, json!({"error": {"message": "no"}}).to_string()),
+                        Said::Refusal(why) => {
+                            (400, json!({"error": {"message": why, "code": "unsupported_value"}}).to_string())
+                        }
                         Said::Body(body) => (200, body),
                         Said::Act { mut action, on } => {
                             if let Some(on) = on {

@@ -5,15 +5,17 @@
 //!
 //! ```text
 //! mod         what is asked, and what is made of the answer
+//! dialect     what of the interface an endpoint takes
 //! pace        whose turn it is, and how many are asked at a time
 //! allowance   how long whoever asks may wait
 //! ```
 
 mod allowance;
+mod dialect;
 mod pace;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -21,6 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use allowance::Allowance;
+use dialect::Dialect;
 use pace::Pace;
 
 use crate::config::ModelSettings;
@@ -30,6 +33,12 @@ use crate::retry_after;
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
+/// Largest refusal read, bytes.
+const MAX_REFUSAL: usize = 64 << 10;
+/// What a model may think before it answers, tokens, where that counts.
+const THINKING: u32 = 16_000;
+/// An answer that was cut off before there was an object may be so many times as long, as far as the model takes that.
+const MORE: u32 = 4;
 /// Bytes that count as a token where the endpoint does not count.
 const BYTES_PER_TOKEN: usize = 4;
 /// Most tokens that an endpoint may tell of one call; more is taken for a mistake.
@@ -135,12 +144,32 @@ pub struct Answer {
 pub struct Model {
     settings: ModelSettings,
     pace: Pace,
+    /// How it wants to be asked, as far as is known.
+    dialect: Mutex<Dialect>,
 }
 
 impl Model {
     pub fn new(settings: ModelSettings) -> Arc<Self> {
         let pace = Pace::new(settings.at_once);
-        Arc::new(Self { settings, pace })
+        Arc::new(Self { settings, pace, dialect: Mutex::default() })
+    }
+
+    fn dialect(&self) -> Dialect {
+        *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is asked so from now on.
+    fn learn(&self, new: Dialect) {
+        let mut known = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = Dialect {
+            counts_thinking: known.counts_thinking || new.counts_thinking,
+            own_temperature: known.own_temperature || new.own_temperature,
+            has_no_format: known.has_no_format || new.has_no_format,
+        };
+        if *known != all {
+            tracing::info!(dialect = ?all, "the language model does not take all of the interface; it is asked without");
+            *known = all;
+        }
     }
 
     /// The model as this team asks it.
@@ -185,17 +214,26 @@ impl Asker {
         time: &Allowance,
         meter: &TokenMeter,
     ) -> Result<Answer, ModelError> {
-        let (asked, text) = self.ask(question, time, meter).await?;
-        let answer: Option<Completion> = serde_json::from_str(&text).ok();
-        let counted = answer.as_ref().and_then(Completion::spent);
-        meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
-        let answer = answer.ok_or(ModelError::Unreadable)?;
-        let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
-        let is_ended = choice.is_ended();
-        let content = choice.message.content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
-        match object_in(&content) {
-            Some(said) => Ok(Answer { said, is_ended }),
-            None => Err(ModelError::NoJson(content)),
+        let mut most = question.max_tokens;
+        loop {
+            let (asked, text) = self.ask(question, most, time, meter).await?;
+            let answer: Option<Completion> = serde_json::from_str(&text).ok();
+            let counted = answer.as_ref().and_then(Completion::spent);
+            meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
+            let answer = answer.ok_or(ModelError::Unreadable)?;
+            let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
+            let (is_ended, is_cut_off) = (choice.is_ended(), choice.finish_reason == "length");
+            let content = choice.message.content.map(Content::into_text);
+            if let Some(said) = content.as_deref().and_then(object_in) {
+                return Ok(Answer { said, is_ended });
+            }
+            // A model that thinks has had no room left for its answer.
+            let room = self.settings().context.saturating_sub(asked.len() / BYTES_PER_TOKEN);
+            let more = (MORE * question.max_tokens).min(u32::try_from(room).unwrap_or(u32::MAX));
+            if !is_cut_off || more <= most {
+                return Err(content.map_or(ModelError::Unreadable, ModelError::NoJson));
+            }
+            most = more;
         }
     }
 
@@ -203,12 +241,14 @@ impl Asker {
     async fn ask(
         &self,
         question: &Question<'_>,
+        most: u32,
         time: &Allowance,
         meter: &TokenMeter,
     ) -> Result<(String, String), ModelError> {
-        let Model { settings, pace } = &*self.model;
-        let mut asked = body(settings, question, true).to_string();
-        let mut has_format = true;
+        let Model { settings, pace, .. } = &*self.model;
+        let known = self.model.dialect();
+        let mut dialect = known;
+        let mut asked = body(settings, question, most, dialect).to_string();
         let mut tries = 0;
         loop {
             let turn = tokio::select! {
@@ -231,12 +271,16 @@ impl Asker {
             match answered {
                 Ok(text) => {
                     turn.answered();
+                    if dialect != known {
+                        // A caller's own schema may be what it does not take.
+                        let has_no_format = dialect.has_no_format && question.strict;
+                        self.model.learn(Dialect { has_no_format, ..dialect });
+                    }
                     return Ok((asked, text));
                 }
-                // An endpoint that knows no schemas still reads the words.
-                Err(Failure::Final(ModelError::Status(400 | 422))) if has_format => {
-                    has_format = false;
-                    asked = body(settings, question, false).to_string();
+                Err(Failure::Refused(status, why)) => {
+                    dialect = dialect.after(&why).ok_or(ModelError::Status(status))?;
+                    asked = body(settings, question, most, dialect).to_string();
                 }
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::ForNow(status, pause)) => turn.refused(status, pause),
@@ -261,9 +305,9 @@ fn tokens(text: &str) -> i64 {
     (text.len() / BYTES_PER_TOKEN) as i64
 }
 
-fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Value {
+fn body(model: &ModelSettings, question: &Question<'_>, most: u32, dialect: Dialect) -> Value {
     let mut system = question.system.to_owned();
-    if !has_format {
+    if dialect.has_no_format {
         system.push_str("\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n");
         system.push_str(&question.schema.to_string());
     }
@@ -276,9 +320,16 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
         let picture = json!({"type": "image_url", "image_url": {"url": picture}});
         last["content"] = json!([{"type": "text", "text": last["content"].take()}, picture]);
     }
-    let mut body =
-        json!({"model": model.name, "messages": messages, "temperature": 0, "max_tokens": question.max_tokens});
-    if has_format {
+    let mut body = json!({"model": model.name, "messages": messages});
+    if dialect.counts_thinking {
+        body["max_completion_tokens"] = json!(most + THINKING);
+    } else {
+        body["max_tokens"] = json!(most);
+    }
+    if !dialect.own_temperature {
+        body["temperature"] = json!(0);
+    }
+    if !dialect.has_no_format {
         body["response_format"] = json!({
             "type": "json_schema",
             "json_schema": {"name": question.name, "strict": question.strict, "schema": question.schema},
@@ -291,6 +342,8 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
 enum Failure {
     /// Another one would, too.
     Final(ModelError),
+    /// The endpoint does not take the question as it is, by this status, and says why.
+    Refused(u16, String),
     /// Another one may go well.
     MayPass(ModelError),
     /// The endpoint has more to do than it takes, by this status, and wants to be asked after so long.
@@ -312,6 +365,12 @@ async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
         200..=299 => {}
         // Anthropic's word for an overload is 529.
         429 | 503 | 529 => return Err(Failure::ForNow(status, retry_after::asked(response.headers()))),
+        400 | 422 => {
+            let why = operator_http::read(response, MAX_REFUSAL).await.unwrap_or_default();
+            let why = String::from_utf8_lossy(&why).into_owned();
+            tracing::warn!(status, code = code_in(&why), "the language model does not take a question");
+            return Err(Failure::Refused(status, why));
+        }
         _ => {
             tracing::warn!(status, "the language model failed");
             let error = ModelError::Status(status);
@@ -324,6 +383,14 @@ async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
         ReadError::Cut => Failure::MayPass(ModelError::Unreachable),
     })?;
     String::from_utf8(bytes).map_err(|_| Failure::Final(ModelError::Unreadable))
+}
+
+/// The word for what is wrong in a refusal; not its sentence, which may hold what was asked.
+fn code_in(refusal: &str) -> String {
+    let code = serde_json::from_str::<Value>(refusal).ok();
+    let code = code.as_ref().and_then(|refusal| refusal["error"]["code"].as_str()).unwrap_or_default();
+    let is_word = code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    if is_word { code.to_owned() } else { String::new() }
 }
 
 #[derive(Deserialize)]
@@ -388,8 +455,12 @@ impl Content {
     }
 }
 
-/// The JSON object in a text: alone, in a fence, or with words around it.
+/// The JSON object in a text: alone, in a fence, or with words around it; what a model has thought aloud before is none.
 fn object_in(text: &str) -> Option<Value> {
+    let text = match text.trim_start().starts_with("<think>") {
+        true => text.rsplit_once("</think>")?.1,
+        false => text,
+    };
     let is_object = |value: &Value| value.is_object();
     if let Ok(value) = serde_json::from_str::<Value>(text.trim()) {
         return Some(value).filter(is_object);
@@ -405,10 +476,16 @@ mod tests {
 
     #[test]
     fn an_object_is_found_among_words() {
-        for text in ["{\"a\":1}", " {\"a\":1}\n", "```json\n{\"a\":1}\n```", "Sure: {\"a\":1}. Anything else?"] {
+        for text in [
+            "{\"a\":1}",
+            " {\"a\":1}\n",
+            "```json\n{\"a\":1}\n```",
+            "Sure: {\"a\":1}. Anything else?",
+            "<think>{\"a\":2}? No.</think>\n{\"a\":1}",
+        ] {
             assert_eq!(object_in(text), Some(json!({"a": 1})), "{text}");
         }
-        for text in ["", "[1]", "{", "}{", "no", "{\"a\":}"] {
+        for text in ["", "[1]", "{", "}{", "no", "{\"a\":}", "<think>Say {\"a\":1}"] {
             assert_eq!(object_in(text), None, "{text}");
         }
     }
@@ -466,15 +543,20 @@ mod tests {
             max_tokens: 9,
         };
         let question = turns_of(None);
-        let strict = body(&model, &question, true);
+        let strict = body(&model, &question, 9, Dialect::default());
         assert_eq!(strict["response_format"]["json_schema"]["schema"], schema);
         assert_eq!(strict["messages"][2], json!({"role": "assistant", "content": "{}"}));
-        let seen = body(&model, &turns_of(Some("data:image/jpeg;base64,AA")), true);
+        assert_eq!((&strict["max_tokens"], &strict["temperature"]), (&json!(9), &json!(0)));
+        let seen = body(&model, &turns_of(Some("data:image/jpeg;base64,AA")), 9, Dialect::default());
         let parts = json!([{"type": "text", "text": "{}"},
             {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA"}}]);
         assert_eq!(seen["messages"][2]["content"], parts);
-        let loose = body(&model, &question, false);
-        assert!(loose.get("response_format").is_none());
+        let dialect = Dialect { counts_thinking: true, own_temperature: true, has_no_format: true };
+        let loose = body(&model, &question, 9, dialect);
+        for absent in ["response_format", "max_tokens", "temperature"] {
+            assert!(loose.get(absent).is_none(), "{absent}");
+        }
+        assert_eq!(loose["max_completion_tokens"], 9 + THINKING);
         assert!(loose["messages"][0]["content"].as_str().unwrap().contains("\"type\":\"object\""));
     }
 }
