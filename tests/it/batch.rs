@@ -140,6 +140,23 @@ both_databases! {
         assert_eq!((refused.status, refused.error()), (409, "Crawl is already completed"), "{}", refused.text);
     }
 
+    async fn pages_under_way_that_take_long_end_soon_after_a_cancel(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=90000&n=", 20), "timeout": 100_000 })).await.id();
+        wait_until("every slot is taken", || async { (site.hit_count("/slow").await == 16).then_some(()) }).await;
+        service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+        wait_until("the slots are free", || async {
+            let queue = service.get("/v2/team/queue-status").await.ok();
+            (queue["activeJobsInQueue"] == 0).then_some(())
+        })
+        .await;
+        let status = service.get(&format!("/v2/batch/scrape/{id}")).await.ok();
+        assert_eq!((&status["status"], &status["total"]), (&json!("cancelled"), &json!(0)), "{status}");
+        assert_eq!(errors_of(service.caller(), &id).await.len(), 0);
+        assert_eq!(site.hit_count("/slow").await, 16, "none of them is asked for again");
+    }
+
     async fn a_very_large_batch_is_accepted_grows_and_is_cancelled_as_a_whole(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

@@ -230,6 +230,13 @@ pub async fn load(db: &Db, id: JobId) -> StoreResult<Option<JobRow>> {
     found.map(row).transpose()
 }
 
+/// Whether nobody wants the job's pages any more: it was cancelled, or is gone.
+pub async fn is_cancelled(db: &Db, id: JobId) -> StoreResult<bool> {
+    const SQL: &str = "SELECT status FROM job WHERE id = $1";
+    let status: Option<String> = on_pool!(db, |pool| sqlx::query_scalar(SQL).bind(id).fetch_optional(pool).await?);
+    Ok(status.is_none_or(|status| status == JobStatus::Cancelled.as_str()))
+}
+
 /// Several jobs, newest first.
 pub async fn by_ids(db: &Db, ids: &[JobId]) -> StoreResult<Vec<JobRow>> {
     if ids.is_empty() {

@@ -8,6 +8,7 @@ use weir_shared::domain::figures::PageEnd;
 use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::slots::Slot;
+use weir_shared::store::jobs;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::{Finished, Outcome};
 use weir_shared::store::page::rows::Claimed;
@@ -23,6 +24,9 @@ use crate::context::WorkerContext;
 use crate::dispatch::held::HeldPage;
 use crate::finisher::EndSender;
 use crate::{crawl, map};
+
+/// How often it is looked whether the job of a page that takes long was cancelled.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// Works on a claimed page and hands in its end, of which `end_sender` hears. The slot is given back before the end is
 /// committed; the page is `held` until it is. Returns when the page's team is to be served again, where the page is only
@@ -53,6 +57,8 @@ pub async fn run(
         biased;
         () = context.fenced.cancelled() => return None,
         outcome = outcome(&task) => outcome,
+        // It comes back to a job that has ended, and is cancelled as its other pages are.
+        () = cancelled(&task) => Outcome::GivenBack,
     };
     if let Some(document) = outcome.document_mut() {
         document.steps = task.attempted.told();
@@ -75,6 +81,16 @@ pub async fn run(
     let end = Finished { page: task.page, kind: Some(task.spec.kind), key: task.spec.key, outcome };
     context.finisher.submit(end, held.traced(span), end_sender).await;
     again
+}
+
+/// Returns when nobody wants the page any more.
+async fn cancelled(task: &PageTask) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if let Ok(true) = jobs::is_cancelled(&task.context.process.db, task.page.job_id).await {
+            return;
+        }
+    }
 }
 
 /// The span of the attempt, from its claim on, with those of what came before.
