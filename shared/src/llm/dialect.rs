@@ -13,6 +13,11 @@ pub(super) struct Dialect {
     pub has_no_format: bool,
 }
 
+/// Whether a refusal says that it is of the schema. Others may be of what was asked.
+pub(super) fn is_of_format(refusal: &str) -> bool {
+    ["response_format", "json_schema"].into_iter().any(|name| refusal.contains(name))
+}
+
 impl Dialect {
     /// What to try after a refusal with this text; `None`: nothing else would help.
     pub(super) fn after(self, refusal: &str) -> Option<Self> {

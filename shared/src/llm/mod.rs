@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use allowance::Allowance;
-use dialect::Dialect;
+use dialect::{Dialect, is_of_format};
 use pace::Pace;
 
 use crate::config::ModelSettings;
@@ -249,6 +249,7 @@ impl Asker {
         let known = self.model.dialect();
         let mut dialect = known;
         let mut asked = body(settings, question, most, dialect).to_string();
+        let mut knows_no_format = known.has_no_format;
         let mut tries = 0;
         loop {
             let turn = tokio::select! {
@@ -272,13 +273,13 @@ impl Asker {
                 Ok(text) => {
                     turn.answered();
                     if dialect != known {
-                        // A caller's own schema may be what it does not take.
-                        let has_no_format = dialect.has_no_format && question.strict;
-                        self.model.learn(Dialect { has_no_format, ..dialect });
+                        self.model.learn(Dialect { has_no_format: knows_no_format, ..dialect });
                     }
                     return Ok((asked, text));
                 }
                 Err(Failure::Refused(status, why)) => {
+                    // A caller's own schema may be what it does not take.
+                    knows_no_format |= question.strict && is_of_format(&why);
                     dialect = dialect.after(&why).ok_or(ModelError::Status(status))?;
                     asked = body(settings, question, most, dialect).to_string();
                 }

@@ -20,6 +20,10 @@ const MAX_REST: Duration = Duration::from_secs(60);
 const OUT_OF_ORDER: Duration = Duration::from_mins(2);
 /// So many good answers for each question at a time, and one more is asked at a time.
 const GOOD: usize = 4;
+/// What an answer takes, before there was any.
+const USUAL: Duration = Duration::from_secs(10);
+/// The share that one answer has in what answers take on average: one in so many.
+const SHARE: u32 = 8;
 
 /// What is known of an endpoint's limits.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ struct State {
     /// Good answers since that last changed, and when it was lowered.
     good: usize,
     lowered: Option<Instant>,
+    /// How long answers take.
+    usual: Option<Duration>,
     /// What it has said since its last good answer.
     refusal: Option<Refusal>,
 }
@@ -62,7 +68,7 @@ pub(super) struct Turn<'a> {
 impl Pace {
     /// At most so many questions at a time, 1 upwards.
     pub(super) fn new(most: usize) -> Self {
-        let state = State { most, at_once: most, good: 0, lowered: None, refusal: None };
+        let state = State { most, at_once: most, good: 0, lowered: None, usual: None, refusal: None };
         Self { line: Slots::new(most), state: Mutex::new(state) }
     }
 
@@ -107,6 +113,9 @@ impl Turn<'_> {
     /// The endpoint has answered.
     pub(super) fn answered(self) {
         let state = &mut *self.pace.lock();
+        let took = self.began.elapsed();
+        let before = state.usual.unwrap_or(took);
+        state.usual = Some((before * (SHARE - 1) + took) / SHARE);
         // What was asked before says nothing of what the endpoint takes since.
         if state.lowered.is_some_and(|at| at > self.began) {
             return;
@@ -149,9 +158,13 @@ impl Turn<'_> {
         }
     }
 
-    /// The endpoint has not answered in time. Says whether it had others to answer as well, which it may have done first.
+    /// The endpoint has not answered in time. Says whether it had others to answer as well, which it may have done first;
+    /// not where it had no more time than answers take, which is the caller's doing.
     pub(super) fn late(self) -> bool {
         let state = &mut *self.pace.lock();
+        if self.began.elapsed() < state.usual.unwrap_or(USUAL) {
+            return false;
+        }
         if state.lowered.is_some_and(|at| at > self.began) {
             return true;
         }
@@ -245,7 +258,12 @@ mod tests {
     #[tokio::test]
     async fn who_is_late_among_others_has_them_asked_less() {
         let (pace, time) = (Pace::new(8), minutes(1));
-        let mut asked = turns(&pace, 6, &time).await;
+        let mut asked = turns(&pace, 8, &time).await;
+        assert!(!asked.pop().unwrap().late(), "no answer comes so soon");
+        asked.pop().unwrap().answered();
+        let usual = pace.lock().usual.unwrap();
+        tokio::time::sleep(usual).await;
+        assert_eq!(pace.lock().at_once, 8);
         assert!(asked.pop().unwrap().late());
         assert_eq!(pace.lock().at_once, 3);
         assert!(asked.pop().unwrap().late(), "it was sent before");
@@ -254,6 +272,7 @@ mod tests {
         assert!(crowd.is_none(), "four are still under way");
         drop(asked);
         let alone = pace.turn(holder(), &time).await.unwrap();
+        tokio::time::sleep(usual).await;
         assert!(!alone.late(), "the endpoint had nothing else to do");
         assert_eq!(pace.lock().at_once, 3);
     }
