@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, checkout, finished,
-    temporary, wait_until,
+    Database, FixtureSite, ModelStandIn, PostgresCluster, Process, Said, ServiceOptions, TestService, both_databases,
+    checkout, finished, temporary, wait_until,
 };
 
 fn list(value: &Value) -> Vec<Value> {
@@ -146,6 +146,32 @@ async fn doctor_names_what_is_wrong_with_its_mend() {
     assert!(found["mend"].as_str().unwrap().contains("libatomic1"), "{found}");
     let (_, checks) = examined(&service, &[("WEIR_SANDBOX", "off")]);
     assert_eq!(check(&checks, "sandbox")["state"], "weak");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_asks_the_model_and_the_search_backends_where_there_are_any() {
+    let service = TestService::start(Database::Sqlite).await;
+    let (_, checks) = examined(&service, &[]);
+    assert!(!checks.iter().any(|check| ["model", "search"].contains(&check["check"].as_str().unwrap())), "{checks:#?}");
+    let well = ModelStandIn::start(vec![Said::json(&json!({"ok": true}))]).await;
+    let locked = ModelStandIn::start(vec![Said::Status(401)]).await;
+    let unknown = ModelStandIn::start(vec![Said::Status(404)]).await;
+    let nowhere = format!("http://127.0.0.1:{}/v1", weir_tests::free_port());
+    for (url, state, mend) in [
+        (&well.url, "ok", None),
+        (&locked.url, "fail", Some("WEIR_LLM_KEY")),
+        (&unknown.url, "fail", Some("WEIR_LLM_MODEL")),
+        (&nowhere, "fail", Some("WEIR_LLM_URL")),
+    ] {
+        let (code, checks) = examined(&service, &[("WEIR_LLM_URL", url), ("WEIR_LLM_MODEL", "m-1")]);
+        let found = check(&checks, "model");
+        assert_eq!((code, &found["state"]), (Some(i32::from(state == "fail")), &json!(state)), "{found}");
+        let is_said = mend.is_none_or(|mend| found["mend"].as_str().is_some_and(|said| said.contains(mend)));
+        assert!(is_said && found["detail"].as_str().unwrap().starts_with("m-1 at 127.0.0.1"), "{found}");
+    }
+    let (code, checks) = examined(&service, &[("WEIR_SEARCH_URL", nowhere.as_str())]);
+    let found = check(&checks, "search");
+    assert_eq!((code, &found["state"]), (Some(1), &json!("fail")), "{found}");
 }
 
 /// The installed runners with a Node that starts as on a machine without one of its libraries.

@@ -1,6 +1,7 @@
 //! `weir doctor`: whether this machine has what the service promises; one line a check, with the mend where something is
 //! missing. What makes a worker weaker without stopping it is told as `weak`, and is no failure.
 
+mod asked;
 mod finding;
 mod machine;
 mod shared_things;
@@ -19,6 +20,7 @@ use super::output::{Output, say};
 /// Never: what fails is a finding.
 pub async fn run(settings: &Settings, output: Output) -> anyhow::Result<ExitCode> {
     let mut checks = shared_things::checks(settings).await;
+    checks.extend(asked::checks(settings).await);
     checks.extend(machine::checks(settings).await);
     let has_failed = checks.iter().any(|(_, finding)| matches!(finding, Finding::Bad { .. }));
     if output.json {
