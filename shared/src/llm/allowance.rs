@@ -143,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    const LITTLE: Duration = Duration::from_millis(60);
+    /// Longer than a busy machine stops for.
+    const LITTLE: Duration = Duration::from_millis(500);
 
     #[tokio::test]
     async fn time_stands_still_while_questions_wait() {
@@ -162,7 +163,7 @@ mod tests {
     async fn who_waits_for_the_work_waits_no_longer() {
         let time = Allowance::until(clock::deadline(LITTLE));
         let standing = time.stand_still();
-        assert!(time.outlasts(LITTLE / 6) && !time.outlasts(LITTLE));
+        assert!(time.outlasts(LITTLE / 50) && !time.outlasts(LITTLE));
         time.over(Duration::ZERO).await;
         assert!(!time.begin_anew());
         drop(standing);
@@ -174,11 +175,12 @@ mod tests {
         let time = Allowance::of_background(clock::deadline(MOST / 3));
         let kept_back = time.without(LITTLE);
         assert_eq!(time.ends() - kept_back.ends(), LITTLE);
-        tokio::time::sleep(LITTLE).await;
-        assert!(kept_back.begin_anew(), "a moment of it was spent");
-        assert!(kept_back.ends() + LITTLE / 2 > clock::deadline(MOST / 3 - LITTLE), "it is the same time");
+        let before = time.ends();
+        tokio::time::sleep(LITTLE / 10).await;
+        assert!(kept_back.begin_anew());
+        assert!(time.ends() >= before + LITTLE / 10, "what was spent is given back, and it is the same time");
         time.lock().patience = Duration::from_millis(1);
-        tokio::time::sleep(LITTLE).await;
+        tokio::time::sleep(LITTLE / 10).await;
         assert!(!time.begin_anew());
     }
 }
