@@ -13,8 +13,9 @@ use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
-use weir_shared::llm::Model;
+use weir_shared::llm::{Asker, Model};
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
 use weir_shared::store::documents::{Found, Packed, StoredDocument};
@@ -85,6 +86,11 @@ impl App {
         let caller = self.caller(request).await?;
         self.admit(&caller, bucket).await?;
         Ok(caller)
+    }
+
+    /// The language model as a caller of this team asks it, where there is one.
+    pub fn asker(&self, team: TeamId) -> Option<Asker> {
+        self.model.as_ref().map(|model| model.asked_by((team, Urgency::Direct)))
     }
 
     /// Who sent the request (wire 2.1). The access log finds the team in the request's extensions.

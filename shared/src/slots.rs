@@ -117,7 +117,7 @@ impl Slots {
     }
 
     /// A guest's place, for a holder with few pages in work.
-    pub fn guest(&self, holder: Holder) -> Option<Slot> {
+    fn guest(&self, holder: Holder) -> Option<Slot> {
         let mut occupancy = self.lock();
         occupancy.may_enter(holder).then(|| self.occupy(&mut occupancy, Some(holder)))
     }

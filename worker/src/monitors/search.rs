@@ -142,7 +142,8 @@ impl Monitors {
     async fn judge(&self, goal: Option<&str>, new: &[&Hit], monitor: &monitors::MonitorRow) -> Option<Vec<Verdict>> {
         let process = &self.context.process;
         let (goal, model) = (goal?, process.asker((monitor.team_id, Urgency::Background))?);
-        let reader = Reader::new(Some(model), Allowance::of_background(clock::deadline(JUDGE_TIME)));
+        // It stands still for nobody: the check is ours for no longer.
+        let reader = Reader::new(Some(model), Allowance::until(clock::deadline(JUDGE_TIME)));
         let shown: Vec<Shown<'_>> =
             new.iter().map(|hit| Shown { url: &hit.url, title: &hit.title, description: &hit.text }).collect();
         let judged = reader.judge_hits(goal, &shown).await;

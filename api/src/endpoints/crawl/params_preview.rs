@@ -9,7 +9,6 @@ use weir_shared::crawl_prompt;
 use weir_shared::domain::scrape_request::parse_preview;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::guests::Urgency;
 use weir_shared::llm::TokenMeter;
 use weir_shared::store::model_usage;
 
@@ -51,7 +50,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     app.check_target(&preview.url)?;
     let url = fetch_url(&preview.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let meter = TokenMeter::default();
-    let model = app.model.as_ref().map(|model| model.asked_by((caller.team_id(), Urgency::Direct)));
+    let model = app.asker(caller.team_id());
     let read = crawl_prompt::read(model.as_ref(), &url, &preview.prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;

@@ -12,7 +12,6 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::llm::TokenMeter;
 use weir_shared::queue;
@@ -137,7 +136,7 @@ async fn read_prompt(
     let Some(prompt) = &crawl.prompt else { return Ok(None) };
     let url = fetch_url(&crawl.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let meter = TokenMeter::default();
-    let model = app.model.as_ref().map(|model| model.asked_by((caller.team_id(), Urgency::Direct)));
+    let model = app.asker(caller.team_id());
     let read = crawl_prompt::read(model.as_ref(), &url, prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
