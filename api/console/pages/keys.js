@@ -1,7 +1,6 @@
 // Keys: made here (shown once), named, revoked; and what a team may do for itself, its webhook secret.
 import { html, useState } from "../lib/ui.js";
 import { get, patch, post, remove } from "../lib/api.js";
-import { link } from "../lib/router.js";
 import { useData } from "../lib/data.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
 import { Button, Card, Confirm, Copy, Dialog, Empty, Field, Head, Status, Tag, Time, Trouble } from "../parts/basics.js";
@@ -67,13 +66,13 @@ function NewKey({ onClose, onDone }) {
     }
     setBusy(false);
   };
-  if (made) return html`<${Dialog} title="The new key" onClose=${onClose}
+  if (made) return html`<${Dialog} title="The new key" stays onClose=${onClose}
       actions=${html`<${Button} kind="primary" onClick=${onClose}>I have kept it<//>`}>
     <p>This is the only time that the key is shown. Only its digest is stored.</p>
     <div class="secret"><code data-key>${made.key}</code><${Copy} text=${made.key} words="Copy" label="Copy the key" />
     </div>
-    <p class="soft">Your colleague can sign in here with it, and see and change this team alone. <a
-        href=${link("/playground")}>The playground</a> has the calls to copy.</p><//>`;
+    <p class="soft">Your colleague can sign in here with it, and see and change this team alone. The playground has the
+      calls to copy.</p><//>`;
   return html`<${Dialog} title="New key" onClose=${onClose}><form class="form" onSubmit=${create}>
     <${Field} label="Name" hint="Who or what will use it. It can be changed later.">
       <input class="input" maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)}

@@ -81,26 +81,40 @@ export function Empty({ title, children, action }) {
       ${action || null}</div>`;
 }
 
+/// Copies where the browser gives no clipboard, as over plain HTTP. A dialog that is open makes all outside of it inert,
+/// so the text to be selected has to stand in it. Whether it was copied.
+function copyBySelection(value) {
+  const before = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = value;
+  area.className = "hidden";
+  const dialogs = document.querySelectorAll("dialog[open]");
+  (dialogs[dialogs.length - 1] || document.body).append(area);
+  area.select();
+  area.focus();
+  const done = document.activeElement === area && document.execCommand("copy");
+  area.remove();
+  if (before && before.isConnected) before.focus();
+  return done;
+}
+
 export function Copy({ text, label = "Copy", small = true, words }) {
-  const [done, set] = useState(false);
+  const [state, set] = useState("");
   const copy = async () => {
     const value = typeof text === "function" ? text() : text;
+    let done = true;
     try {
       await navigator.clipboard.writeText(value);
     } catch {
-      const area = document.createElement("textarea");
-      area.value = value;
-      area.className = "hidden";
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
+      done = copyBySelection(value);
     }
-    set(true);
-    setTimeout(() => set(false), 1600);
+    set(done ? "done" : "failed");
+    if (!done && !words) store.notify("The browser does not let this page copy. Select the text and copy it.", "bad");
+    setTimeout(() => set(""), done ? 1600 : 10_000);
   };
-  return html`<${Button} small=${small} kind="quiet" icon=${done ? "check" : "copy"} label=${words ? undefined : label}
-      title=${label} onClick=${copy}>${words ? (done ? "Copied" : words) : null}<//>`;
+  return html`<${Button} small=${small} kind="quiet" icon=${state === "done" ? "check" : "copy"}
+      label=${words ? undefined : label} title=${label}
+      onClick=${copy}>${words ? { done: "Copied", failed: "Select it and copy" }[state] || words : null}<//>`;
 }
 
 export function Id({ id }) {
@@ -125,7 +139,8 @@ export function Head({ title, children, back, note }) {
   }, [title]);
   return html`<header class="page-head">
     <div class="page-title">${back
-        ? html`<a class="back" href=${back.href}><${Icon} name="left" />${back.label}</a>` : null}<h1>${title}</h1>
+        ? html`<a class="back" href=${back.href}><${Icon} name="left" />${back.label}</a>` : null}<h1
+          title=${typeof title === "string" ? title : undefined}>${title}</h1>
           ${note || null}</div>
     <div class="actions">${children}</div>
   </header>`;
@@ -188,9 +203,12 @@ export function Segments({ options, at, onChange, label }) {
   </div>`;
 }
 
-/// A native dialog: it holds the focus, and gives it back to where it was.
-export function Dialog({ title, onClose, children, actions, wide }) {
+/// A native dialog: it holds the focus, and gives it back to where it was. One that `stays` is closed by its own buttons
+/// alone, since what it shows is shown once.
+export function Dialog({ title, onClose, children, actions, wide, stays }) {
   const ref = useRef(null);
+  // A click whose pointer went down inside, as at the end of a selection, means nothing: it counts as one of the backdrop.
+  const down = useRef(false);
   const id = useId();
   useLayoutEffect(() => {
     const before = document.activeElement;
@@ -203,16 +221,25 @@ export function Dialog({ title, onClose, children, actions, wide }) {
       if (before && before.isConnected) before.focus();
     };
   }, []);
+  useEffect(() => {
+    if (!stays) return undefined;
+    // The second Escape closes a dialog whatever its first one was answered, unless the key itself comes to nothing.
+    const hold = (event) => event.key === "Escape" && event.preventDefault();
+    addEventListener("keydown", hold, true);
+    return () => removeEventListener("keydown", hold, true);
+  }, [stays]);
   return html`<dialog ref=${ref} class=${cls("dialog", wide && "dialog-wide")} aria-labelledby=${id}
-      onCancel=${(event) => {
+      closedby=${stays ? "none" : undefined} onCancel=${(event) => {
     event.preventDefault();
-    onClose();
+    if (!stays) onClose();
+  }} onPointerDown=${(event) => {
+    down.current = event.target === ref.current;
   }} onClick=${(event) => {
-    if (event.target === ref.current) onClose();
+    if (!stays && down.current && event.target === ref.current) onClose();
   }}>
     <div class="dialog-inner">
       <header class="dialog-head"><h2 id=${id}>${title}</h2>
-        <${Button} kind="quiet" icon="close" label="Close" onClick=${onClose} /></header>
+        ${stays ? null : html`<${Button} kind="quiet" icon="close" label="Close" onClick=${onClose} />`}</header>
       <div class="dialog-body">${children}</div>
       ${actions ? html`<footer class="dialog-foot">${actions}</footer>` : null}
     </div>
