@@ -85,6 +85,13 @@ export function relative(time, now = Date.now()) {
   return apart < 0 ? `${words} ago` : `in ${words}`;
 }
 
+const utcDayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const utcDate = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+
+/// A day that the service counts by: days of UTC, wherever somebody looks from.
+export const utcDay = (time) => utcDayName.format(new Date(time));
+export const utcDayExact = (time) => utcDate.format(new Date(time));
+
 export const day = (time) => dayName.format(new Date(time));
 export const hourMinute = (time) => clockTime.format(new Date(time));
 

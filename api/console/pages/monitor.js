@@ -16,8 +16,8 @@ import { useActing } from "../parts/team.js";
 const PIECE = 25;
 
 export default function Monitor({ one }) {
-  const acting = useActing();
   const [query, change] = useQuery();
+  const acting = useActing(query.team, (team) => change({ team }));
   const [asking, ask] = useState(false);
   const path = `/v2/monitor/${encodeURIComponent(one)}`;
   const monitor = useData(async (signal) => (acting.id
@@ -28,7 +28,7 @@ export default function Monitor({ one }) {
     const answer = await callOk("GET", `${path}/checks`, { query: { offset, limit: PIECE, ...acting.query }, signal });
     return { rows: answer.data, next: answer.data.length === PIECE ? offset + PIECE : undefined };
   }, [one, acting.id], { every: 5000 });
-  const back = { href: link("/monitors"), label: "Monitors" };
+  const back = { href: link("/monitors", acting.link), label: "Monitors" };
   if (!acting.id) return html`<${Head} title="Monitor" back=${back} /><${Card}><div class="form">${acting.field}</div><//>`;
   if (!monitor.data) return html`<${Head} title="Monitor" back=${back} />${monitor.error
       ? html`<${Trouble} error=${monitor.error} retry=${monitor.reload} />` : html`<${Card}><${Loading} rows=${6} /><//>`}`;
@@ -72,7 +72,7 @@ export default function Monitor({ one }) {
       rowClass=${(check) => (check.id === shown ? "chosen" : "")}
       empty=${html`<${Empty} title="It has not looked yet" />`} columns=${[
     { name: "Check", kind: "lead", cell: (check) => html`
-        <a class="row-link" href=${link(`/monitors/${it.id}`, { check: check.id })}><${Time} at=${check.createdAt} /></a>
+        <a class="row-link" href=${link(`/monitors/${it.id}`, { check: check.id, ...acting.link })}><${Time} at=${check.createdAt} /></a>
         ${check.error ? html`<span class="row-sub">${check.error}</span>` : null}` },
     { name: "State", kind: "tight", cell: (check) => html`
         <${Status} value=${check.status} tone=${check.status === "partial" ? "warn" : undefined} />` },
@@ -89,7 +89,7 @@ export default function Monitor({ one }) {
           run=${async () => {
     await callOk("DELETE", path, { query: acting.query });
     store.notify("The monitor and its checks are gone.");
-    go(link("/monitors"));
+    go(link("/monitors", acting.link));
   }}><p>Its checks, and what they found, go with it.</p><//>` : null}`;
 }
 

@@ -1,7 +1,7 @@
 // Monitors: what is looked at, how often, and what the last look found.
 import { html, useState } from "../lib/ui.js";
 import { callOk } from "../lib/api.js";
-import { link } from "../lib/router.js";
+import { link, useQuery } from "../lib/router.js";
 import { usePages } from "../lib/pager.js";
 import { mayChange, store } from "../lib/store.js";
 import * as format from "../lib/format.js";
@@ -14,7 +14,8 @@ import { useActing } from "../parts/team.js";
 const PIECE = 25;
 
 export default function Monitors() {
-  const acting = useActing();
+  const [query, change] = useQuery();
+  const acting = useActing(query.team, (team) => change({ team }));
   const list = usePages(async (cursor, signal) => {
     if (!acting.id) return { rows: [], next: undefined };
     const offset = cursor || 0;
@@ -42,7 +43,7 @@ export default function Monitors() {
       empty=${html`<${Empty} title="Nothing is monitored">A monitor looks at pages, sites or searches by a schedule, and
         tells what has changed.<//>`} columns=${[
     { name: "Monitor", kind: "lead", cell: (monitor) => html`
-        <a class="row-link" href=${link(`/monitors/${monitor.id}`)}>${monitor.name}</a>
+        <a class="row-link" href=${link(`/monitors/${monitor.id}`, acting.link)}>${monitor.name}</a>
         <span class="row-sub">${targetsOf(monitor)}</span>` },
     { name: "State", kind: "tight", cell: (monitor) => html`<${Status} value=${monitor.status} />` },
     { name: "Schedule", kind: "tight", hide: "medium", cell: (monitor) => html`

@@ -105,13 +105,14 @@ function Charts({ it, range }) {
   const from = new Date(it.from).getTime();
   const to = new Date(it.to).getTime();
   const at = (point) => new Date(point.at).getTime();
-  const engines = ["http", "browser", "none"];
-  const other = it.points.some((point) => point.pages.none && point.pages.none.done);
-  const pages = it.points.map((point) => {
-    const done = (name) => (point.pages[name] ? point.pages[name].done : 0);
-    const failed = engines.reduce((sum, name) => sum + (point.pages[name] ? point.pages[name].failed : 0), 0);
-    return { at: at(point), values: [done("http"), done("browser"), ...(other ? [done("none")] : []), failed] };
-  });
+  // Whatever else pages come from counts as other: the cache, maps, files, and what was tried with no engine.
+  const sum = (point, what, which = () => true) => Object.entries(point.pages)
+    .reduce((sum, [name, of]) => sum + (which(name) ? of[what] : 0), 0);
+  const isOther = (name) => name !== "http" && name !== "browser";
+  const other = it.points.some((point) => sum(point, "done", isOther));
+  const pages = it.points.map((point) => ({ at: at(point), values: [sum(point, "done", (name) => name === "http"),
+    sum(point, "done", (name) => name === "browser"), ...(other ? [sum(point, "done", isOther)] : []),
+    sum(point, "failed")] }));
   const codes = Object.entries(it.totals.errors).sort((a, b) => b[1] - a[1]).map(([code]) => code).slice(0, 6);
   const unit = { hour: "a minute", day: "in 15 minutes", week: "in 2 hours" }[range];
   const gauges = it.points.some((point) => point.queued !== null);
@@ -121,7 +122,7 @@ function Charts({ it, range }) {
       series=${[{ name: "HTTP", color: "c1" }, { name: "Browser", color: "c3" },
             ...(other ? [{ name: "Cache and others", color: "c6" }] : []), { name: "Failed", color: "c5" }]} />
     <${Chart} title="Time a page takes" ...${whole}
-      points=${it.points.map((point) => ({ at: at(point), values: [point.p50Ms, point.p95Ms] }))} say=${format.duration}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.p50Ms, point.p95Ms] }))} say=${format.duration} lengths
         series=${[{ name: "Half (p50)", color: "c1" }, { name: "95 % (p95)", color: "c2" }]} />
     <${Chart} title="Failures" note=${unit} kind="stack" integers ...${whole}
       points=${it.points.map((point) => ({ at: at(point), values: codes.map((code) => point.errors[code] || 0) }))}
@@ -131,7 +132,7 @@ function Charts({ it, range }) {
           points=${it.points.map((point) => ({ at: at(point), values: [point.queued, point.running] }))}
             sayExact=${format.count} series=${[{ name: "Waiting", color: "c2" }, { name: "In work", color: "c1" }]} />
     <${Chart} title="Oldest waiting page" ...${whole}
-      points=${it.points.map((point) => ({ at: at(point), values: [point.oldestMs] }))} say=${format.duration}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.oldestMs] }))} say=${format.duration} lengths
         series=${[{ name: "Waits", color: "c4" }]} />
     <${Chart} title="Memory of workers" ...${whole}
       points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary

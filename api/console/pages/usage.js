@@ -19,7 +19,7 @@ export default function Usage() {
   const [query, change] = useQuery();
   const days = ["7", "30", "90"].includes(query.days) ? query.days : "30";
   const by = query.by === "key" ? "key" : "kind";
-  const acting = useActing();
+  const acting = useActing(query.team, (team) => change({ team }));
   const usage = useData((signal) => (acting.id ? get("/usage", { days, ...acting.query },
         signal) : Promise.resolve(null)), [days, acting.id], { every: 30_000 });
   const head = html`<${Head} title="Usage">
@@ -52,7 +52,7 @@ function Shown({ usage, days, by, onBy }) {
       ${balance.reserved ? html`
           <${Tile} name="Reserved" value=${balance.reserved} note="by what is open now" />` : null}
     </div>
-    <${Chart} title="Credits by day" kind="stack" integers points=${points}
+    <${Chart} title="Credits by day" note="days of UTC" kind="stack" integers daily points=${points}
       series=${series.map((id, at) => ({ name: id === "*" ? "Others" : nameOf(id), color: COLORS[at] }))}
         sayExact=${format.count} />
     <div class="grid-2">

@@ -5,22 +5,49 @@ import { Button } from "./basics.js";
 import { Table } from "./table.js";
 
 const HEIGHT = 190;
-const EDGE = { top: 10, right: 10, bottom: 22, left: 50 };
+const EDGE = { top: 10, right: 10, bottom: 22 };
+/// Room for what stands at the levels: at least this much, so that most charts of a page begin at one line.
+const LABELS = { least: 50, gap: 8, edge: 4 };
 
-/// Round steps for an axis, of which the last is at least `most`.
-function ticks(most, about = 4, integers = false) {
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/// Steps of lengths of time from a second on, which people count in other numbers than ten.
+const LENGTHS = [...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND), ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
+  ...[1, 2, 3, 6, 12, 24].map((n) => n * HOUR)];
+
+/// Round steps for an axis, of which the last is at least `most`. `lengths`: they are milliseconds.
+function ticks(most, { about = 4, integers = false, lengths = false } = {}) {
   if (!(most > 0)) return [0, 1];
   const rough = most / about;
   const size = 10 ** Math.floor(Math.log10(rough));
   let step = [1, 2, 2.5, 5, 10].map((factor) => factor * size).find((value) => value >= rough * 0.999);
+  if (lengths && step >= SECOND) step = LENGTHS.find((length) => length >= rough * 0.999) || step;
   if (integers) step = Math.max(1, Math.round(step));
   const out = [];
   for (let i = 0; i * step < most + step * 0.999; i += 1) out.push(Number((i * step).toPrecision(12)));
   return out;
 }
 
-const HOUR = 3_600_000;
 const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((minutes) => minutes * 60_000);
+
+let pen;
+/// How wide a text of the class `axis` is, in pixels.
+function widthOf(text) {
+  if (!pen) {
+    pen = document.createElement("canvas").getContext("2d");
+    pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  }
+  return pen.measureText(text).width;
+}
+
+/// Days of UTC, each named at its middle, where its bar stands.
+function dayTicks(from, to, room) {
+  const step = 24 * HOUR * Math.max(1, Math.ceil((to - from) / (24 * HOUR) / room));
+  const out = [];
+  for (let at = Math.ceil((from - 12 * HOUR) / step) * step + 12 * HOUR; at <= to; at += step) out.push({ at, text: format.utcDay(at) });
+  return out;
+}
 
 function timeTicks(from, to, room) {
   const step = STEPS.find((size) => (to - from) / size <= room) || 7 * 24 * HOUR;
@@ -30,9 +57,12 @@ function timeTicks(from, to, room) {
   return out.map((at) => ({ at, text: step >= 24 * HOUR ? format.day(at) : format.hourMinute(at) }));
 }
 
-/// `points`: [{at, values: [number | null, …]}] in order; `series`: [{name, color}]; `kind`: "lines" or "stack"; `binary`: levels are round in KB, MB and so on.
+/// `points`: [{at, values: [number | null, …]}] in order; `series`: [{name, color}]; `kind`: "lines" or "stack"; `binary`:
+/// levels are round in KB, MB and so on; `lengths`: they are round in seconds, minutes and so on; `daily`: each point is
+/// the middle of a day of UTC.
 export function Chart({ title, note, points, series, kind = "lines", say = format.short, sayExact = say, unit = "",
-    integers = false, binary = false, from, to, onPick }) {
+    integers = false, binary = false, lengths = false, daily = false, from, to, onPick }) {
+  const sayTime = daily ? format.utcDayExact : format.exact;
   const box = useRef(null);
   const [width, setWidth] = useState(0);
   const [at, setAt] = useState(null);
@@ -56,22 +86,25 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
       && points.length > 1 ? (points[points.length - 1].at - points[0].at) / (points.length - 1) / 2 : 0;
     const start = (from ?? points[0].at) - beside;
     const end = Math.max((to ?? points[points.length - 1].at) + beside, start + 1);
-    const inner = { width: Math.max(40, width - EDGE.left - EDGE.right), height: HEIGHT - EDGE.top - EDGE.bottom };
     const total = (point) => point.values.reduce((sum, value) => sum + (value || 0), 0);
     const most = points.reduce((most, point) => Math.max(most,
         kind === "stack" ? total(point) : Math.max(...point.values.map((value) => value || 0))), 0);
     const scale = binary && most > 0 ? 1024 ** Math.floor(Math.log(most) / Math.log(1024)) : 1;
-    const levels = ticks(most / scale, 4, integers).map((level) => level * scale);
+    const levels = ticks(most / scale, { integers, lengths }).map((level) => level * scale);
     const top = levels[levels.length - 1];
-    const x = (time) => EDGE.left + ((time - start) / (end - start)) * inner.width;
+    const widest = Math.max(...levels.map((level) => widthOf(say(level))));
+    const left = Math.max(LABELS.least, Math.ceil(widest) + LABELS.gap + LABELS.edge);
+    const inner = { width: Math.max(40, width - left - EDGE.right), height: HEIGHT - EDGE.top - EDGE.bottom };
+    const x = (time) => left + ((time - start) / (end - start)) * inner.width;
     const y = (value) => EDGE.top + inner.height - (value / top) * inner.height;
-    return { start, end, inner, levels, x, y, times: timeTicks(start, end, Math.max(2, Math.floor(inner.width / 84))) };
+    const times = (daily ? dayTicks : timeTicks)(start, end, Math.max(2, Math.floor(inner.width / 84)));
+    return { start, end, left, inner, levels, x, y, times };
   }, [width, points, kind, from, to]);
 
   const move = (event) => {
     if (!shape) return;
     const rect = event.currentTarget.getBoundingClientRect();
-    const time = shape.start + ((event.clientX - rect.left - EDGE.left) / shape.inner.width) * (shape.end - shape.start);
+    const time = shape.start + ((event.clientX - rect.left - shape.left) / shape.inner.width) * (shape.end - shape.start);
     let best = 0;
     points.forEach((point, i) => {
       if (Math.abs(point.at - time) < Math.abs(points[best].at - time)) best = i;
@@ -89,7 +122,7 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
   };
   const picked = at === null ? null : points[at];
   const shown = picked || points[points.length - 1];
-  const described = picked ? `${format.exact(picked.at)}: ${series.map((one,
+  const described = picked ? `${sayTime(picked.at)}: ${series.map((one,
             i) => `${one.name} ${sayExact(picked.values[i])}${unit}`).join(", ")}` : "";
 
   return html`<section class="card chart" aria-label=${title}>
@@ -100,7 +133,7 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
     <div class="card-body">
       ${asTable ? html`<div class="chart-table">
             <${Table} label=${title} rows=${[...points].reverse()} id=${(point) => point.at} columns=${[
-        { name: "Time", cell: (point) => format.exact(point.at) },
+        { name: daily ? "Day" : "Time", cell: (point) => sayTime(point.at) },
         ...series.map((one, i) => ({ name: one.name, numeric: true,
                 cell: (point) => `${sayExact(point.values[i])}${point.values[i] === null ? "" : unit}` })),
       ]} /></div>` : html`<div class="chart-box" ref=${box}>
@@ -108,12 +141,12 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
               tabindex="0" aria-label=${`${title}. Arrow keys read the values.`} aria-describedby=${`${id}-said`}
             onPointerMove=${move} onPointerLeave=${() => setAt(null)} onKeyDown=${keys} onBlur=${() => setAt(null)}>
           ${shape.levels.map((level) => html`
-                <g key=${level}><line class="grid" x1=${EDGE.left} x2=${width - EDGE.right} y1=${shape.y(level)}
+                <g key=${level}><line class="grid" x1=${shape.left} x2=${width - EDGE.right} y1=${shape.y(level)}
                     y2=${shape.y(level)} />
-            <text class="axis" x=${EDGE.left - 8} y=${shape.y(level) + 4} text-anchor="end">${say(level)}</text></g>`)}
+            <text class="axis" x=${shape.left - LABELS.gap} y=${shape.y(level) + 4} text-anchor="end">${say(level)}</text></g>`)}
           ${shape.times.map((tick) => html`
                 <text key=${tick.at} class="axis"
-                  x=${Math.min(Math.max(shape.x(tick.at), EDGE.left + 14), width - EDGE.right - 14)} y=${HEIGHT - 5}
+                  x=${Math.min(Math.max(shape.x(tick.at), shape.left + 14), width - EDGE.right - 14)} y=${HEIGHT - 5}
                     text-anchor="middle">${tick.text}</text>`)}
           ${kind === "stack" ? stack(points, series,
                 shape) : series.map((one, i) => line(points, one, i, shape, series.length === 1))}
@@ -125,7 +158,7 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
                           cy=${shape.y(picked.values[i])} r="3.5" />`))}</g>` : null}
         </svg>` : html`<div class="plot-room"></div>`}
       </div>
-      <div class="legend"><span class="legend-time">${shown ? (picked ? format.exact(picked.at) : "Latest") : ""}</span>
+      <div class="legend"><span class="legend-time">${shown ? (picked ? sayTime(picked.at) : "Latest") : ""}</span>
         ${series.map((one, i) => html`
               <span class="legend-item" key=${one.name}><span class=${cls("swatch", `back-${one.color}`)}></span>
                 ${one.name}<strong class="num">${shown ? sayExact(shown.values[i]) : format.DASH}

@@ -1,18 +1,19 @@
 // What can be changed about a team.
-import { html, useEffect, useState } from "../lib/ui.js";
+import { html, useState } from "../lib/ui.js";
 import { patch } from "../lib/api.js";
+import { readRates } from "../lib/rates.js";
 import { mayChange, seesAll, store, useStore } from "../lib/store.js";
-import { Button, Card, Dialog, Field, Trouble } from "./basics.js";
+import { Button, Card, Confirm, Dialog, Field, Trouble } from "./basics.js";
 
 /// The team that something is done as: the signed-in one's own, the one that is looked at, or one that is picked here
-/// because all are looked at. Where there is only one, it is that.
-export function useActing() {
+/// because all are looked at. Where there is only one, it is that. A page whose address says the team gives what it says,
+/// and hears of what is picked: links from it, and a reload, keep the team.
+export function useActing(said, onPick) {
   const { team, teams, me } = useStore();
-  const [picked, pick] = useState("");
+  const [own, setOwn] = useState("");
+  const picked = (onPick ? said : own) || (teams.length === 1 ? teams[0].id : "");
+  const pick = onPick || setOwn;
   const asks = seesAll() && !team;
-  useEffect(() => {
-    if (asks && !picked && teams.length === 1) pick(teams[0].id);
-  }, [asks, teams.length]);
   const id = !seesAll() ? me.team.id : team || picked;
   const field = asks ? html`
     <${Field} label="As team" hint="Everything is counted by team.">
@@ -21,7 +22,8 @@ export function useActing() {
     ${teams.map((one) => html`
           <option key=${one.id} value=${one.id} selected=${one.id === picked}>${one.name}</option>`)}</select>
             <//>` : null;
-  return { id, field, query: seesAll() ? { team: id } : {} };
+  // What a link needs that leads to a thing which is known within its team only.
+  return { id, field, query: seesAll() ? { team: id } : {}, link: asks ? { team: id } : {} };
 }
 
 /// A team's own secret for the signatures of its webhooks. It can be set, never read.
@@ -29,14 +31,15 @@ export function WebhookSecret({ team }) {
   const [value, setValue] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
+  const [asking, ask] = useState(false);
   if (!mayChange()) return null;
-  const save = async (secret) => {
+  const save = async () => {
     setBusy(true);
     setError(null);
     try {
-      await patch(`/teams/${team.id}`, { webhookSecret: secret });
+      await patch(`/teams/${team.id}`, { webhookSecret: value });
       setValue("");
-      store.notify(secret ? "The webhook secret is set." : "The team's own webhook secret is removed.");
+      store.notify("The webhook secret is set.");
     } catch (failure) {
       setError(failure);
     }
@@ -44,14 +47,20 @@ export function WebhookSecret({ team }) {
   };
   return html`<${Card} title="Webhook secret"><form class="form" onSubmit=${(event) => {
     event.preventDefault();
-    if (value) save(value);
+    if (value) save();
   }}>
     <p class="soft">Webhooks of this team are signed with it (HMAC-SHA256). It can be set, and is never shown.</p>
     <div class="run-bar"><input class="input secret-input" type="password" autocomplete="new-password"
         aria-label="New webhook secret" value=${value} onInput=${(event) => setValue(event.target.value)} />
           <${Button} type="submit" busy=${busy} disabled=${!value}>Set<//>
-          <${Button} kind="quiet" onClick=${() => save(null)}>Use the installation's<//></div>
-    <${Trouble} error=${error} /></form><//>`;
+          <${Button} kind="quiet" onClick=${() => ask(true)}>Use the installation's<//></div>
+    <${Trouble} error=${error} /></form>
+    ${asking ? html`<${Confirm} title="Remove the team's webhook secret?" verb="Remove" danger onClose=${() => ask(false)}
+          run=${async () => {
+    await patch(`/teams/${team.id}`, { webhookSecret: null });
+    store.notify("The team's own webhook secret is removed.");
+  }}><p>Its webhooks are signed with the installation's secret from now on. Receivers that check with the team's own
+      refuse them, and it cannot be brought back.</p><//>` : null}<//>`;
 }
 
 const number = (text) => (text === "" ? null : Number(text));
@@ -64,13 +73,17 @@ export function TeamDialog({ team, metered, onClose, onDone }) {
   });
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
+  const { rates, wrong } = readRates(values.rates);
+  const [isTold, tell] = useState(false);
   const set = (name, read = (event) => event.target.value) => (event) => setValues({ ...values, [name]: read(event) });
   const save = async (event) => {
     event.preventDefault();
-    setBusy(true);
     setError(null);
+    tell(true);
+    if (wrong) return;
+    setBusy(true);
     try {
-      await patch(`/teams/${team.id}`, changes(team, values));
+      await patch(`/teams/${team.id}`, changes(team, values, rates));
       store.notify(`${team.name} is changed.`);
       onDone();
       onClose();
@@ -87,7 +100,7 @@ export function TeamDialog({ team, metered, onClose, onDone }) {
     <p class="soft">An empty field means: as for the whole installation, which is shown in grey.</p>
     <div class="form-row">${amount("concurrency", "Pages at once")}${amount("sessions", "Browser sessions at once")}
       ${amount("queue", "Pages waiting")}</div>
-    <${Field} label="Requests a minute"
+    <${Field} label="Requests a minute" error=${isTold ? wrong : null}
       hint=${`One a line, as "scrape=100". Usual: ${Object.entries(team.defaults.rates || {}).map(([name,
                 rate]) => `${name}=${rate}`).join(", ") || "no limits"}`}>
                   <textarea class="area" spellcheck="false" value=${values.rates} onInput=${set("rates")}></textarea>
@@ -107,12 +120,10 @@ export function TeamDialog({ team, metered, onClose, onDone }) {
 }
 
 /// Only what is different is sent: somebody else may have changed the rest meanwhile.
-function changes(team, values) {
+function changes(team, values, rates) {
   const out = {};
   for (const name of ["concurrency", "sessions",
       "queue"]) if (number(values[name]) !== team[name]) out[name] = number(values[name]);
-  const rates = Object.fromEntries(values.rates.split("\n").map((line) => line.split("=")).filter((pair) => pair.length === 2).map(([name,
-          rate]) => [name.trim(), Number(rate)]));
   if (JSON.stringify(rates) !== JSON.stringify(team.rates || {})) out.rates = Object.keys(rates).length ? rates : null;
   if (values.zeroDataRetention !== team.zeroDataRetention) out.zeroDataRetention = values.zeroDataRetention;
   if (values.webhookSecret) out.webhookSecret = values.webhookSecret;
