@@ -40,18 +40,51 @@ function load(file) {
   return loaded.get(file);
 }
 
+/// Between two tries to load a page, milliseconds.
+const AGAIN = 2_000;
+
+/// Whether the service answers: then a page that could not be loaded is there, or is another one by now.
+async function isThere() {
+  try {
+    await get("/me");
+    return true;
+  } catch (error) {
+    return error.status === 401;
+  }
+}
+
 function Page({ file, parts }) {
   const [module, set] = useState(null);
   const [error, setError] = useState(null);
   useEffect(() => {
     let mine = true;
+    let timer;
+    const attempt = async (before) => {
+      try {
+        const found = await load(file);
+        if (mine) {
+          set({ file, found });
+          setError(null);
+        }
+      } catch {
+        loaded.delete(file);
+        if (!mine) return;
+        const there = await isThere();
+        if (!mine) return;
+        // It answers, and the page still cannot be loaded: its address has changed with an update.
+        if (there && before === "there") {
+          setError(new Error("This page could not be loaded. The service may have been updated: load the console anew."));
+          return;
+        }
+        if (!there) setError(new Error("The service does not answer. The page is loaded as soon as it does."));
+        timer = setTimeout(() => attempt(there ? "there" : "away"), AGAIN);
+      }
+    };
     setError(null);
-    load(file).then((found) => mine && set({ file, found }), () => {
-      loaded.delete(file);
-      if (mine) setError(new Error("This page could not be loaded. The service may have been updated: load the console anew."));
-    });
+    attempt("");
     return () => {
       mine = false;
+      clearTimeout(timer);
     };
   }, [file]);
   if (error) return html`<${Trouble} error=${error} retry=${() => location.reload()} />`;

@@ -47,7 +47,8 @@ function Group({ group, since, onReplay }) {
           ${group.code ? html`<${Tag} tone="bad"><code>${group.code}</code><//>` : null}
           <span class="soft">last <${Time} at=${group.lastAt} /></span>
       <div class="actions"><a class="button small"
-          href=${link("/jobs", { host: group.host, code: group.code, since })}>Jobs</a>
+          href=${link("/jobs", { code: group.code, since })}
+          title="Jobs that have pages which failed so, on this site or another">Jobs</a>
             ${mayChange() ? html`<${Button} small icon="replay" onClick=${onReplay}>Replay<//>` : null}</div></div>
     ${words ? html`<p>${words.what} <span class="soft">${words.todo}</span></p>` : null}
     ${group.worthReplaying ? null : html`<p class="soft">Trying again will most likely end the same.</p>`}

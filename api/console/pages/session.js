@@ -69,11 +69,12 @@ export default function Session({ one }) {
     ["Last used", html`<${Time} at=${it.lastActivity} />`],
     open ? ["Ends", html`<${Time} at=${it.expiresAt} />`] : ["Ended", html`<${Time} at=${it.endedAt} />`],
     ["Lived", html`<${Lasting} from=${it.createdAt} to=${it.endedAt} />`],
-    ["Credits", format.count(it.credits)],
+    [open ? "Reserved" : "Credits", html`<span title=${open ? "Credits that it may use at most; what it used is counted when it ends"
+      : undefined}>${format.plural(it.credits, "credit")}</span>`],
     it.profile ? ["Profile", `${it.profile.name}${it.profile.save ? ", saved at the end" : ", not saved"}`] : ["Profile",
         "none"],
     ["Worker", html`<code>${format.shortId(it.worker || "–")}</code>`],
-    it.pageId ? ["Goes on from the page", html`<${Id} id=${it.pageId} />`] : null,
+    it.pageId ? ["Goes on from the page", html`<${Id} id=${it.pageId} /> <a href=${link(`/jobs/${it.pageId}`)}>Open</a>`] : null,
   ]} /><//>
     </div>
     ${ending ? html`<${EndSession} session=${it} onClose=${() => end(false)} onDone=${found.reload} />` : null}`;
