@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use weir_shared::config::ApiSettings;
+use weir_shared::ids::TeamId;
 use weir_shared::private;
 use weir_shared::store::keys::{self, Given};
 use weir_shared::store::{Db, teams};
@@ -30,9 +31,11 @@ pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey>
         Some(key) => Some(key.clone()),
         None => read(&settings.api_key_file)?,
     };
+    let mut is_added = false;
     let first = match kept {
         Some(key) => {
             match keys::ensure(&mut tx, team, &key, now).await? {
+                Given::Added => is_added = true,
                 Given::Usable => {}
                 Given::Revoked => tracing::warn!("the default team's key was revoked and stays so"),
                 Given::OtherTeams => tracing::warn!("the key given for the default team belongs to another team"),
@@ -46,7 +49,24 @@ pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey>
         }
     };
     tx.commit().await?;
+    if is_added {
+        tell_of_others(db, team).await?;
+    }
     Ok(first)
+}
+
+/// Whoever gives another key because the one before is known to others must end that one, too.
+async fn tell_of_others(db: &Db, team: TeamId) -> anyhow::Result<()> {
+    let others =
+        keys::list(db, Some(team)).await?.iter().filter(|key| key.revoked_at.is_none()).count().saturating_sub(1);
+    if others > 0 {
+        tracing::warn!(
+            others,
+            "the default team has a further key now, and its others open the door as before: `weir key list --team default` \
+             shows them, `weir key revoke` ends one"
+        );
+    }
+    Ok(())
 }
 
 /// The key in the key file, if there is one.

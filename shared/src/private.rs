@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
 /// Where everything lies unless it is told otherwise. It is ours alone, whoever made it.
@@ -39,8 +39,29 @@ pub fn file_options() -> OpenOptions {
 /// # Errors
 /// When it cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
+    match make(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
     let file = file_options().create(true).truncate(false).open(path)?;
     shut(path);
+    Ok(file)
+}
+
+/// Makes a file for our user only. One that root makes belongs to whom its folder belongs to, as SQLite has it with the
+/// files beside its own: a command that an operator gives as root takes nothing away from the service.
+///
+/// # Errors
+/// When it cannot be made, or is there.
+pub fn make(path: &Path) -> io::Result<File> {
+    let file = file_options().create_new(true).open(path)?;
+    if own_uid() == 0 {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let owner = fs::metadata(folder)?;
+        if owner.uid() != 0 {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+    }
     Ok(file)
 }
 
@@ -107,6 +128,15 @@ mod tests {
         fs::set_permissions(&old, Permissions::from_mode(0o664)).unwrap();
         open(&old).unwrap();
         assert_eq!((mode(&old), fs::read_to_string(&old).unwrap().as_str()), (0o600, "kept"));
+
+        if own_uid() == 0 {
+            std::os::unix::fs::chown(root.join("a"), Some(65_534), Some(65_534)).unwrap();
+            open(&root.join("a/theirs")).unwrap();
+            open(&root.join("a/theirs")).unwrap();
+            let theirs = fs::metadata(root.join("a/theirs")).unwrap();
+            assert_eq!((theirs.uid(), theirs.gid(), mode(&root.join("a/theirs"))), (65_534, 65_534, 0o600));
+            std::os::unix::fs::chown(root.join("a"), Some(0), Some(0)).unwrap();
+        }
 
         for folder in [root.join("a"), root.join("a/b")] {
             fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();

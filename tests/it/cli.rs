@@ -66,6 +66,7 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
         (&["team", "list", "--json"][..], 0),
         (&["key", "create", "--team", "nobody"][..], 1),
         (&["jobs", "show", "00000000-0000-0000-0000-000000000000"][..], 1),
+        (&["jobs", "replay", "00000000-0000-0000-0000-000000000000"][..], 1),
         (&["nonsense"][..], 2),
         (&["team", "set", "tests", "--concurrency", "many"][..], 2),
         (&["key", "create"][..], 2),
@@ -80,6 +81,48 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
     ] {
         assert!(service.try_cli(&[command, "--help"]).status.success(), "weir {command} --help");
     }
+}
+
+#[tokio::test]
+async fn a_command_in_another_folder_makes_no_database_and_replaces_no_backup() {
+    let service = TestService::start(Database::Sqlite).await;
+    let elsewhere = service.folder().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (backup, made) = (service.folder().join("backup"), elsewhere.join("data/weir.db"));
+    let backup = backup.to_str().unwrap();
+    assert!(service.try_cli(&["backup", backup]).status.success());
+    let there = |arguments: &[&str]| {
+        let mut command = service.command("weir");
+        command.args(arguments).current_dir(&elsewhere).env("DATABASE_URL", "sqlite://data/weir.db");
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    for arguments in
+        [&["jobs", "list"][..], &["team", "list"], &["key", "list"], &["console", "link"], &["backup", backup]]
+    {
+        let (code, said) = there(arguments);
+        assert!(code == Some(1) && said.contains("there is no database at data/weir.db"), "{arguments:?}: {said}");
+    }
+    let (_, said) = there(&["doctor"]);
+    assert!(said.contains("data/weir.db: not there yet"), "{said}");
+    assert!(!made.exists());
+
+    // One of another installation does not take the backup's place, whether it was started yet or not.
+    for make in [&["migrate"][..], &["key", "create", "--team", "default"]] {
+        assert_eq!(there(make).0, Some(if make.len() == 1 { 0 } else { 1 }), "{make:?}");
+        let (code, said) = there(&["backup", backup]);
+        assert!(code == Some(1) && said.contains("of another installation"), "{said}");
+    }
+    let said = service.try_cli(&["backup", backup]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+#[tokio::test]
+async fn a_key_is_told_from_others_by_its_name() {
+    let service = TestService::start(Database::Sqlite).await;
+    service.cli_json(&["key", "create", "--team", "default", "--name", "shop", "--json"]);
+    let keys = list(&service.cli_json(&["key", "list", "--json"]));
+    assert!(keys.iter().any(|key| key["name"] == "shop" && key["lastUsedAt"].is_null()), "{keys:#?}");
 }
 
 /// What `weir doctor --json` says with these settings on top of the service's: its exit code, and each check.

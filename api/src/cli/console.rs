@@ -22,9 +22,14 @@ pub enum ConsoleCommand {
         #[arg(long, conflicts_with = "team")]
         read_only: bool,
         /// Where the API is reached, as in http://127.0.0.1:3002; WEIR_PUBLIC_URL or WEIR_BIND unless it is given.
-        #[arg(long)]
+        #[arg(long, value_parser = base_url)]
         base: Option<Url>,
     },
+}
+
+fn base_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err("allowed is http or https".to_owned()) }
 }
 
 /// Runs `weir console …`.

@@ -57,6 +57,9 @@ pub enum Kind {
     Batch,
     Crawl,
     Map,
+    Search,
+    Extract,
+    Agent,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -74,6 +77,9 @@ impl From<Kind> for JobKind {
             Kind::Batch => Self::Batch,
             Kind::Crawl => Self::Crawl,
             Kind::Map => Self::Map,
+            Kind::Search => Self::Search,
+            Kind::Extract => Self::Extract,
+            Kind::Agent => Self::Agent,
         }
     }
 }
@@ -101,6 +107,15 @@ pub async fn run(command: JobsCommand, db: &Db, settings: &Settings, output: Out
         JobsCommand::Watch { id } => watch::run(db, output, id).await,
         JobsCommand::Replay(args) => replay::run(args, db, settings.limits.metered, output).await,
     }
+}
+
+/// Fails where there is no such job.
+///
+/// # Errors
+/// When there is none, or the database cannot be read.
+pub(super) async fn check_is_there(db: &Db, id: JobId) -> anyhow::Result<()> {
+    anyhow::ensure!(jobs::load(db, id).await?.is_some(), "there is no job with the id {id}");
+    Ok(())
 }
 
 async fn list(db: &Db, output: Output, filter: &JobFilter) -> anyhow::Result<()> {

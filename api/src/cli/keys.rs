@@ -16,6 +16,9 @@ pub enum KeyCommand {
         /// Whose key it is.
         #[arg(long)]
         team: String,
+        /// What it is for, as lists show it.
+        #[arg(long)]
+        name: Option<String>,
     },
     /// Show keys by their first characters.
     List {
@@ -33,12 +36,16 @@ pub enum KeyCommand {
 /// Runs `weir key …`.
 pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result<()> {
     match command {
-        KeyCommand::Create { team } => {
+        KeyCommand::Create { team, name } => {
             let team = team_named(db, &team).await?;
             let mut tx = db.begin().await?;
             let made = keys::create(&mut tx, team.id, db.now()).await?;
+            if let Some(name) = &name {
+                keys::rename(&mut tx, made.id, Some(name)).await?;
+            }
             tx.commit().await?;
-            output.show(&json!({"key": made.key, "id": made.id, "team": team.name}), || made.key.clone());
+            let json = json!({"key": made.key, "id": made.id, "team": team.name, "name": name});
+            output.show(&json, || made.key.clone());
         }
         KeyCommand::List { team } => list(db, output, team.as_deref()).await?,
         KeyCommand::Revoke { key } => {
@@ -66,16 +73,21 @@ async fn list(db: &Db, output: Output, team: Option<&str>) -> anyhow::Result<()>
     let team = team_filter(db, team).await?;
     let rows = keys::list(db, team).await?.into_iter().map(|key| {
         let revoked = key.revoked_at.map(|at| at.to_iso());
+        let used = key.last_used_at.map(|at| at.to_iso());
         let json = json!({
             "id": key.id,
             "team": key.team,
             "prefix": key.prefix,
+            "name": key.name,
             "createdAt": key.created_at.to_iso(),
+            "lastUsedAt": used,
             "revokedAt": revoked,
         });
         let shown = format!("{}\u{2026}", key.prefix);
-        (json, vec![key.id.to_string(), key.team, shown, key.created_at.to_iso(), or_dash(revoked)])
+        let name = or_dash(key.name);
+        let created = key.created_at.to_iso();
+        (json, vec![key.id.to_string(), key.team, shown, name, created, or_dash(used), or_dash(revoked)])
     });
-    output.list(&["ID", "TEAM", "KEY", "CREATED", "REVOKED"], rows.collect());
+    output.list(&["ID", "TEAM", "KEY", "NAME", "CREATED", "LAST USED", "REVOKED"], rows.collect());
     Ok(())
 }

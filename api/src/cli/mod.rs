@@ -31,7 +31,7 @@ use weir_shared::config::Settings;
 use weir_shared::telemetry;
 
 use crate::server;
-use database::open;
+use database::{open, open_or_make};
 use output::{Output, complain};
 
 /// A self-hosted web-data service: scrape one page or thousands, as markdown, html, links or screenshots.
@@ -138,6 +138,13 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Backup(command) => backup::save(command, &settings, output).await?,
         Command::Restore(command) => backup::restore(command, &settings, output).await?,
         Command::Doctor => return doctor::run(&settings, output).await,
+        // What may come before the first start.
+        Command::Team(command @ teams::TeamCommand::Add { .. }) => {
+            teams::run(command, &open_or_make(&settings).await?, output).await?;
+        }
+        Command::Key(command @ keys::KeyCommand::Create { .. }) => {
+            keys::run(command, &open_or_make(&settings).await?, output).await?;
+        }
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
         Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
@@ -204,6 +211,7 @@ mod tests {
             "team list --json",
             "team set acme --concurrency 5 --sessions 2 --queue 9 --webhook-secret s --zero-data-retention on --rate scrape=9",
             "key create --team acme --json",
+            "key create --team acme --name shop",
             "key list",
             "key revoke 0190c0de-0000-7000-8000-000000000000",
             "credits grant --team acme 500",
@@ -211,6 +219,7 @@ mod tests {
             "console link --team acme --json",
             "console link --read-only --base http://127.0.0.1:3002",
             "jobs list --team acme --status failed",
+            "jobs list --kind agent",
             "jobs show 0190c0de-0000-7000-8000-000000000000",
             "jobs watch 0190c0de-0000-7000-8000-000000000000",
             "jobs replay 0190c0de-0000-7000-8000-000000000000 --dry-run",
@@ -248,6 +257,7 @@ mod tests {
             "jobs replay --older-than soon",
             "webhooks replay",
             "console link --team acme --read-only",
+            "console link --base ftp://files.example",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));
             let error = Cli::try_parse_from(words).err().unwrap_or_else(|| panic!("{line} is taken"));

@@ -15,6 +15,7 @@ use weir_shared::store::page::replay::{Replay, ReplayFilter};
 use weir_shared::store::pages::{self, PageRow};
 
 use super::database::team_filter;
+use super::jobs::check_is_there;
 use super::output::{Output, or_dash, shorten, table};
 use super::rows::page_json;
 
@@ -70,6 +71,9 @@ pub(super) fn progress(output: Output, count: usize, what: &'static str) -> anyh
 
 /// Runs the command. `metered`: teams need credits for it.
 pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> anyhow::Result<()> {
+    if let Some(job) = args.job {
+        check_is_there(db, job).await?;
+    }
     let now = db.now();
     let ago = |pause: Duration| now.plus_ms(-(pause.as_millis() as i64));
     let worth = ErrorCode::ALL.iter().filter(|code| args.worth_it && code.is_worth_replaying());

@@ -164,7 +164,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// others. SQLite gives the files beside it the same mode when it makes them. A file that is there is not opened: to
 /// close it again would take away the locks of this process's connections.
 fn keep_private(path: &Path) -> anyhow::Result<()> {
-    match private::file_options().create_new(true).open(path) {
+    match private::make(path) {
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private::shut(path),
         Err(error) => return Err(error).with_context(|| format!("cannot open {}", path.display())),

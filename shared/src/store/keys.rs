@@ -87,7 +87,9 @@ pub async fn create(tx: &mut Tx, team: TeamId, now: Timestamp) -> StoreResult<Cr
 /// What became of a key given from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
-    /// It opens the team's door.
+    /// It opens the team's door from now on.
+    Added,
+    /// It opens the team's door, as before.
     Usable,
     /// It was revoked and stays so.
     Revoked,
@@ -102,7 +104,7 @@ pub async fn ensure(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> Sto
     let found: Option<(TeamId, Option<Timestamp>)> =
         on_db!(tx, |conn| sqlx::query_as(SELECT).bind(&hash).fetch_optional(conn).await?);
     match found {
-        None => insert(tx, team, key, now).await.map(|_| Given::Usable),
+        None => insert(tx, team, key, now).await.map(|_| Given::Added),
         Some((_, Some(_))) => Ok(Given::Revoked),
         Some((owner, None)) if owner == team => Ok(Given::Usable),
         Some(_) => Ok(Given::OtherTeams),
@@ -282,7 +284,7 @@ mod tests {
             let mut tx = db.begin().await.unwrap();
             let acme = teams::insert(&mut tx, "acme", Timestamp(1)).await.unwrap();
             let other = teams::insert(&mut tx, "other", Timestamp(1)).await.unwrap();
-            assert_eq!(ensure(&mut tx, acme, "given-key", Timestamp(2)).await.unwrap(), Given::Usable);
+            assert_eq!(ensure(&mut tx, acme, "given-key", Timestamp(2)).await.unwrap(), Given::Added);
             assert_eq!(ensure(&mut tx, acme, "given-key", Timestamp(3)).await.unwrap(), Given::Usable);
             assert_eq!(ensure(&mut tx, other, "given-key", Timestamp(3)).await.unwrap(), Given::OtherTeams);
             tx.commit().await.unwrap();

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
+use weir_shared::ids::TeamId;
 use weir_shared::private;
 
 /// Counts up when older programs must not read the folder.
@@ -26,12 +27,17 @@ pub struct Manifest {
     pub blobs: usize,
     /// What the blobs take together.
     pub blob_bytes: u64,
+    /// Whose backup it is: the id of the default team, which no other installation has and a restore keeps. None where it
+    /// was made by a program that did not say so, or before the first start.
+    #[serde(default)]
+    pub installation: Option<TeamId>,
 }
 
 impl Manifest {
     /// Of a backup that was made now, by this program.
-    pub fn new(database: Kind, taken_at: String, blobs: usize, blob_bytes: u64) -> Self {
-        Self { version: VERSION, weir: env!("CARGO_PKG_VERSION").to_owned(), database, taken_at, blobs, blob_bytes }
+    pub fn new(installation: Option<TeamId>, database: Kind, taken_at: String, blobs: usize, blob_bytes: u64) -> Self {
+        let weir = env!("CARGO_PKG_VERSION").to_owned();
+        Self { version: VERSION, weir, database, taken_at, blobs, blob_bytes, installation }
     }
 }
 
@@ -100,7 +106,7 @@ impl BackupFolder {
     pub fn make(root: &Path) -> anyhow::Result<Self> {
         private::make_folder(root).with_context(|| format!("cannot make {}", root.display()))?;
         let is_foreign = |name: &std::ffi::OsStr| {
-            let own = ["weir.db", "weir.dump", "blobs", "api-key", "internal-secret", "backup.json", LOCK];
+            let own = ["weir.db", "weir.dump", "blobs", "api-key", "internal-secret", MANIFEST, LOCK];
             let drafts = ["weir.new", "api-key.new", "internal-secret.new", "backup.new"];
             !own.iter().chain(&drafts).any(|own| name == *own)
         };
@@ -114,17 +120,31 @@ impl BackupFolder {
         Self::lock(root)
     }
 
+    /// Fails where the folder holds the backup of another installation, which one of this would replace.
+    ///
+    /// # Errors
+    /// When it does, or what it holds cannot be read.
+    pub fn check_is_of(&self, installation: Option<TeamId>) -> anyhow::Result<()> {
+        if !self.root.join(MANIFEST).exists() {
+            return Ok(());
+        }
+        let held = read_manifest(&self.root)?;
+        if held.installation.is_some() && held.installation != installation {
+            bail!(
+                "{} holds the backup of another installation, of {}: name a new folder, or move that one away",
+                self.root.display(),
+                held.taken_at
+            );
+        }
+        Ok(())
+    }
+
     /// Opens the folder to read it.
     ///
     /// # Errors
     /// When it holds no whole backup, or another process is at it.
     pub fn open(root: &Path) -> anyhow::Result<(Self, Manifest)> {
-        let path = root.join("backup.json");
-        let text = std::fs::read_to_string(&path).with_context(|| format!("{}: no whole backup", path.display()))?;
-        let manifest: Manifest = serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?;
-        if manifest.version > VERSION {
-            bail!("{} was made by a newer program, weir {}", root.display(), manifest.weir);
-        }
+        let manifest = read_manifest(root)?;
         Ok((Self::lock(root)?, manifest))
     }
 
@@ -215,7 +235,7 @@ impl BackupFolder {
     /// # Errors
     /// When it cannot be written.
     pub fn keep_manifest(&self, manifest: &Manifest) -> anyhow::Result<()> {
-        self.write(&self.root.join("backup.json"), &serde_json::to_string_pretty(manifest)?)?;
+        self.write(&self.root.join(MANIFEST), &serde_json::to_string_pretty(manifest)?)?;
         File::open(&self.root)?.sync_all()?;
         Ok(())
     }
@@ -232,6 +252,18 @@ impl BackupFolder {
         write().with_context(|| format!("cannot write {}", path.display()))
     }
 }
+
+fn read_manifest(root: &Path) -> anyhow::Result<Manifest> {
+    let path = root.join(MANIFEST);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{}: no whole backup", path.display()))?;
+    let manifest: Manifest = serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?;
+    if manifest.version > VERSION {
+        bail!("{} was made by a newer program, weir {}", root.display(), manifest.weir);
+    }
+    Ok(manifest)
+}
+
+const MANIFEST: &str = "backup.json";
 
 /// Held by who works on the folder.
 const LOCK: &str = ".lock";

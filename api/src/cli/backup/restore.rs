@@ -1,6 +1,7 @@
 //! Bringing a backup back.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -20,6 +21,7 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     if manifest.database != kind {
         bail!("the backup is of {}, and DATABASE_URL is {}'s", manifest.database.name(), kind.name());
     }
+    check_user(settings)?;
     check_is_empty(settings).await?;
     let api_key = api_key_to_write(&folder, settings)?;
     check_internal_secret(&folder, settings)?;
@@ -36,6 +38,23 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     load_database(&settings.database_url, folder.database(kind)).await?;
 
     say(root, &manifest, output);
+    Ok(())
+}
+
+/// Fails where root would bring what the service's user could not read: where everything is to lie in the folder of
+/// somebody else.
+fn check_user(settings: &Settings) -> anyhow::Result<()> {
+    let DatabaseUrl::Sqlite(path) = &settings.database_url else { return Ok(()) };
+    let path = std::path::absolute(path)?;
+    let Some(folder) = path.ancestors().skip(1).find(|folder| folder.is_dir()) else { return Ok(()) };
+    let owner = std::fs::metadata(folder)?.uid();
+    if private::own_uid() == 0 && owner != 0 {
+        bail!(
+            "{} belongs to the user {owner}, who could not read what root brings: give the command as that user, \
+             as in `setpriv --reuid {owner} --clear-groups weir restore FOLDER` or `runuser -u weir -- weir restore FOLDER`",
+            folder.display()
+        );
+    }
     Ok(())
 }
 

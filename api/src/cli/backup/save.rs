@@ -7,20 +7,18 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::{Blobs, Copied};
 use weir_shared::config::{ApiSettings, DatabaseUrl, Settings};
-use weir_shared::store::{Db, PoolUse, copies};
+use weir_shared::store::{Db, copies, teams};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
+use crate::cli::database;
 use crate::cli::output::Output;
-use crate::{first_key, server};
+use crate::first_key;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
-    if let DatabaseUrl::Sqlite(path) = &settings.database_url
-        && !path.exists()
-    {
-        bail!("there is no database at {}", path.display());
-    }
-    let db = server::connect(settings, PoolUse::Commands).await?;
+    let db = database::open(settings).await?;
+    let installation = teams::by_name(&db, teams::DEFAULT_TEAM).await?.map(|team| team.id);
     let (folder, kind) = (BackupFolder::make(root)?, Kind::of(&settings.database_url));
+    folder.check_is_of(installation)?;
     let (from, to) = (Blobs::at(&settings.blobs)?, folder.blobs()?);
 
     let (from, to, before, first) = bring(from, to, BTreeMap::new()).await.context("blobs")?;
@@ -30,7 +28,7 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     folder.keep_database(kind)?;
     folder.keep_key(Key::Api, api_key(&settings.api)?.as_deref())?;
     folder.keep_key(Key::Internal, settings.internal_secret.as_deref())?;
-    let manifest = Manifest::new(kind, taken_at, blobs.len(), blobs.values().sum());
+    let manifest = Manifest::new(installation, kind, taken_at, blobs.len(), blobs.values().sum());
     folder.keep_manifest(&manifest)?;
     folder.forget_other_database(kind)?;
     // Only now: what an older backup needed stays until the newer one is whole.

@@ -1,19 +1,25 @@
 //! What all processes of an installation meet in: the database, blobs, clocks, each other.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::private;
 use weir_shared::store::{self, Db, PoolUse, clock, migrations, nodes};
 use weir_shared::wake;
 
 use super::finding::{Check, Finding};
+use crate::cli::database::missing_file;
 use crate::server;
 
 /// Most that the database's clock may differ from ours, milliseconds: all follow the database's, so this is only told.
 const CLOCK_SLACK_MS: i64 = 5_000;
 
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
+    if let Some(path) = missing_file(settings) {
+        return vec![("database", not_made_yet(settings, path)), ("blobs", blobs(settings).await)];
+    }
     let db = match connect(settings).await {
         Ok(db) => db,
         Err(error) => {
@@ -40,6 +46,22 @@ async fn connect(settings: &Settings) -> anyhow::Result<Db> {
     let db = server::connect(settings, PoolUse::Rows).await?;
     db.ping().await?;
     Ok(db)
+}
+
+/// What a first start finds where there is no file yet. None is made: whoever asks in another folder than the service's
+/// would find it there later.
+fn not_made_yet(settings: &Settings, path: &Path) -> Finding {
+    let name = database_name(settings);
+    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let draft = folder.join(format!(".weir-doctor-{}", weir_shared::random::id()));
+    let made = private::file_options().create_new(true).open(&draft).and_then(|_| std::fs::remove_file(&draft));
+    match made {
+        Ok(()) => Finding::good(format!("{name}: not there yet; `weir serve` or `weir migrate` makes it")),
+        Err(error) => Finding::bad(
+            format!("{name}: not there, and cannot be made: {error}"),
+            "run it as the service's user, in the service's folder, or set DATABASE_URL to where it is",
+        ),
+    }
 }
 
 /// The database without its password.
