@@ -51,6 +51,27 @@ fn records(mut file: &[u8]) -> Vec<(BTreeMap<String, String>, &[u8])> {
     records
 }
 
+/// What one call has a page kept with, another is not given unasked.
+#[tokio::test]
+async fn what_is_kept_beside_a_page_goes_to_who_asks_for_it() {
+    let site = FixtureSite::start().await;
+    let service = service(Database::Sqlite).await;
+    let stranger = service.new_team("stranger");
+    let url = site.url("/article/11");
+    let first = scrape(service.caller(), json!({ "url": url, "formats": ["screenshot", "branding"] })).await;
+    assert!(first["screenshot"].is_string() && first["branding"].is_object(), "{first}");
+    for caller in [service.caller(), &stranger] {
+        for formats in [json!(["markdown"]), json!(["links"])] {
+            let page = scrape(caller, json!({ "url": url, "formats": formats })).await;
+            assert_eq!(state(&page), Some("hit"), "{page}");
+            assert!(page.get("screenshot").is_none() && page.get("branding").is_none(), "{page}");
+        }
+        let page = scrape(caller, json!({ "url": url, "formats": ["screenshot"] })).await;
+        assert_eq!((state(&page), &page["screenshot"]), (Some("hit"), &first["screenshot"]));
+        assert!(page.get("branding").is_none(), "{page}");
+    }
+}
+
 both_databases! {
     async fn a_page_is_asked_for_once_and_answered_to_all_who_ask_the_same(database) {
         let site = FixtureSite::start().await;

@@ -77,7 +77,7 @@ async fn make(task: &PageTask, found: &Found, deadline: Instant) -> Result<Optio
         Err(error) => Err(error),
     };
     let kept = match unpacked {
-        Ok(content) => Kept::new(found, content),
+        Ok(content) => Kept::new(found, content, task.options()),
         Err(StoreError::Lost(why)) => {
             // Its room may have been needed between the two reads.
             tracing::debug!(why, page.id = %task.page.id, "what is kept of a page is gone");

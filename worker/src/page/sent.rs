@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use weir_shared::domain::cache::{self, Head, Parts};
-use weir_shared::domain::scrape::Format;
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::store::cache::{Content, Found, PartsOf};
 use weir_shared::store::page::end::Version;
 
@@ -129,8 +129,9 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// `None`: it is not what its head says.
-    pub fn new(found: &Found, content: Content) -> Option<Self> {
+    /// What is kept may have more parts than `options` ask for: another call had its reasons for them, and they are left
+    /// where they are. `None`: it is not what its head says.
+    pub fn new(found: &Found, content: Content, options: &ScrapeOptions) -> Option<Self> {
         let head = &found.head;
         let [body, dom, shot, branding] = content.into_parts();
         let Some(dom) = dom else {
@@ -153,8 +154,13 @@ impl Kept {
             content_type: head.content_type.clone(),
             html: text(dom)?,
             raw_html: body.and_then(text),
-            screenshot: shot.and_then(text).and_then(|uri| Shot::of_data_uri(&uri)),
-            branding: branding.and_then(|looks| serde_json::from_slice(&looks).ok()),
+            screenshot: shot
+                .filter(|_| options.screenshot().is_some())
+                .and_then(text)
+                .and_then(|uri| Shot::of_data_uri(&uri)),
+            branding: branding
+                .filter(|_| options.wants(&Format::Branding))
+                .and_then(|looks| serde_json::from_slice(&looks).ok()),
             actions: None,
             timezone: head.timezone.clone(),
             is_trusted: true,
