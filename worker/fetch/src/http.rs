@@ -130,10 +130,12 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// The media type alone, lower case: `text/html` for `Text/HTML; charset=utf-8`.
+    /// The media type alone, lower case: `text/html` for `Text/HTML; charset=utf-8`. Of several, which servers and proxies
+    /// give one after the other, the last one that is a type, as browsers take it (WHATWG MIME Sniffing, "extract a MIME
+    /// type"); what is no type counts for none.
     pub fn media_type(&self) -> Option<String> {
-        let essence = self.content_type.as_deref()?.split(';').next()?.trim();
-        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+        let types = self.content_type.as_deref()?.rsplit(',').filter_map(essence);
+        types.map(str::to_ascii_lowercase).next()
     }
 }
 
@@ -522,6 +524,14 @@ pub(super) fn text(value: &HeaderValue) -> String {
 }
 
 /// The `charset` parameter of a content type.
+/// The type and subtype at the start of one entry of a `Content-Type`.
+fn essence(entry: &str) -> Option<&str> {
+    let essence = entry.split(';').next()?.trim();
+    let (kind, subtype) = essence.split_once('/')?;
+    let is_token = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    (is_token(kind) && is_token(subtype) && kind != "*").then_some(essence)
+}
+
 fn charset(content_type: &str) -> Option<String> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -614,6 +624,31 @@ mod tests {
 
     async fn fetch(url: &str) -> Result<Fetched, FetchError> {
         fetch_with(url, &[], FetchConfig::default()).await
+    }
+
+    #[test]
+    fn the_media_type_is_the_last_that_is_one() {
+        let fetched = |content_type: &str| Fetched {
+            url: Url::parse("http://x.test/").unwrap(),
+            status: 200,
+            content_type: Some(content_type.to_owned()),
+            http_charset: None,
+            retry_after: None,
+            body: Bytes::new(),
+            incomplete: false,
+            is_trusted: true,
+        };
+        for (said, media) in [
+            ("Text/HTML; charset=utf-8", Some("text/html")),
+            ("text/plain, text/html; charset=utf-8", Some("text/html")),
+            ("text/html, */*", Some("text/html")),
+            ("text/html,", Some("text/html")),
+            ("foo", None),
+            ("text/", None),
+            ("", None),
+        ] {
+            assert_eq!(fetched(said).media_type().as_deref(), media, "{said}");
+        }
     }
 
     #[tokio::test]

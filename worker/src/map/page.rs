@@ -50,7 +50,7 @@ pub async fn visit(
             break fetched?;
         }
     };
-    let kind = sniff(&fetched.media_type().unwrap_or_default(), &fetched.body);
+    let kind = sniff(&fetched.media_type().unwrap_or_default(), fetched.url.path(), &fetched.body);
     if kind != BodyKind::Html {
         return Ok(Visited {
             url: fetched.url,

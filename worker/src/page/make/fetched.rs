@@ -52,7 +52,7 @@ pub async fn from_fetched(
     deadline: Instant,
 ) -> Result<FromFetched, PageError> {
     let media_type = fetched.media_type().unwrap_or_default();
-    let kind = sniff(&media_type, &fetched.body);
+    let kind = sniff(&media_type, fetched.url.path(), &fetched.body);
     if kind == BodyKind::FalsePdf && !task.options().wants(&Format::RawBase64) {
         let text = "The site answered with a web page where a PDF was announced, most likely to keep robots out.";
         return Err(PageError::last(ErrorCode::PdfAntibot, text));
