@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::api_version::ApiVersion;
 use super::asked;
@@ -134,21 +134,21 @@ impl Issues {
 
     /// A number, or the size of a string or array (`what`), lies outside `range`.
     pub fn out_of_range(&mut self, path: Path, what: &str, got: i64, range: &RangeInclusive<i64>) {
-        let unit = match what {
-            "string" => " characters",
-            "array" => " entries",
-            _ => "",
-        };
-        let name = path_text(&path);
-        let issue = if got < *range.start() {
-            let least = *range.start();
-            let message = format!("Too small: {name} must be at least {least}{unit}");
-            Issue::new("too_small", path, message).with("minimum", least)
-        } else {
-            let most = *range.end();
-            let message = format!("Too big: {name} must be at most {most}{unit}");
-            Issue::new("too_big", path, message).with("maximum", most)
-        };
+        match got < *range.start() {
+            true => self.too_small(path, what, (*range.start()).into()),
+            false => self.too_big(path, what, (*range.end()).into()),
+        }
+    }
+
+    fn too_small(&mut self, path: Path, what: &str, least: Number) {
+        let message = format!("Too small: {} must be at least {least}{}", path_text(&path), unit(what));
+        let issue = Issue::new("too_small", path, message).with("minimum", least);
+        self.push(issue.with("type", what).with("inclusive", true));
+    }
+
+    fn too_big(&mut self, path: Path, what: &str, most: Number) {
+        let message = format!("Too big: {} must be at most {most}{}", path_text(&path), unit(what));
+        let issue = Issue::new("too_big", path, message).with("maximum", most);
         self.push(issue.with("type", what).with("inclusive", true));
     }
 
@@ -208,6 +208,21 @@ pub fn refusal(code: ErrorCode, path: Path, message: impl Into<String>) -> Valid
 }
 
 /// The name of a value's JSON type; `undefined` when it is missing.
+/// What is counted in a value of this kind.
+fn unit(what: &str) -> &'static str {
+    match what {
+        "string" => " characters",
+        "array" => " entries",
+        _ => "",
+    }
+}
+
+/// A bound as people write it: `2`, `0.1`.
+fn bound(number: f64) -> Number {
+    let whole = (number.fract() == 0.0).then(|| Number::from(number as i64));
+    whole.or_else(|| Number::from_f64(number)).unwrap_or_else(|| 0.into())
+}
+
 fn type_name(value: Option<&Value>) -> &'static str {
     match value {
         None => "undefined",
@@ -363,11 +378,12 @@ impl<'v, 'i> Fields<'v, 'i> {
             self.issues.wrong_type(self.path_of(name), "number", Some(value));
             return None;
         };
-        if !range.contains(&number) {
-            // Bounds are whole; a number just outside one is still named on the right side of it.
-            let (least, most) = (*range.start() as i64, *range.end() as i64);
-            let outside = if number < *range.start() { least - 1 } else { most + 1 };
-            self.issues.out_of_range(self.path_of(name), "number", outside, &(least..=most));
+        if number < *range.start() {
+            self.issues.too_small(self.path_of(name), "number", bound(*range.start()));
+            return None;
+        }
+        if number > *range.end() {
+            self.issues.too_big(self.path_of(name), "number", bound(*range.end()));
             return None;
         }
         Some(number)
@@ -484,6 +500,14 @@ mod tests {
             f.integer("b", 1..=9);
         });
         assert_eq!(rule.unwrap_err().message, "Too small: b must be at least 1");
+    }
+
+    #[test]
+    fn bounds_are_named_as_they_are() {
+        for (value, told) in [(0.05, "a must be at least 0.1"), (2.5, "a must be at most 2")] {
+            let error = read(json!({"a": value}), |f| _ = f.number("a", 0.1..=2.0)).unwrap_err();
+            assert!(error.message.ends_with(told), "{}", error.message);
+        }
     }
 
     #[test]

@@ -294,14 +294,11 @@ impl Page {
             }
         }
         let (attributes, told) = select::attributes(&self.dom, &options.attributes);
-        if let Some(told) = told {
-            warning = Some(warning.map_or(told.clone(), |text| format!("{text} {told}")));
-        }
-        if (options.markdown || options.html)
-            && let Some(told) = self.emptiness(options, markdown.as_deref())
-        {
-            warning = Some(warning.map_or(told.to_owned(), |text| format!("{text} {told}")));
-        }
+        let chosen = select::complaint(options.include_tags.iter().chain(&options.exclude_tags));
+        let is_read = options.markdown || options.html;
+        let emptiness = is_read.then(|| self.emptiness(options, markdown.as_deref())).flatten().map(str::to_owned);
+        let told: Vec<String> = [warning, told, chosen, emptiness].into_iter().flatten().collect();
+        let warning = (!told.is_empty()).then(|| told.join(" "));
         let mut metadata = metadata::of_page(&self.dom, &self.addresses);
         about::complete(&self.dom, &self.url, &mut metadata);
         let structured =

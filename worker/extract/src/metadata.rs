@@ -280,11 +280,12 @@ pub fn canonical(dom: &Dom, addresses: &Addresses) -> Option<url::Url> {
 }
 
 /// Where a `meta http-equiv=refresh` goes, and after how many seconds. A refresh without an address does
-/// not count.
+/// not count, nor one for readers without scripts: it leads away from the page to a note about them.
 pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
     let content = (0..dom.len())
         .filter(|&i| dom.tag(i) == Tag::Meta)
         .filter(|&i| dom.attr(i, &local_name!("http-equiv")).is_some_and(|h| h.trim().eq_ignore_ascii_case("refresh")))
+        .filter(|&i| !dom.ancestors(i).any(|above| matches!(dom.tag(above), Tag::Noscript | Tag::Template)))
         .find_map(|i| dom.attr(i, &local_name!("content")))?;
     let content = content.trim();
     let digits = content.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(content.len());
@@ -394,6 +395,12 @@ mod tests {
         );
         assert_eq!(canonical(&dom, &addresses).map(String::from).as_deref(), Some("https://x.test/c"));
         let (dom, addresses) = page("<meta http-equiv=refresh content=300>");
+        assert_eq!(refresh(&dom, &addresses), None);
+        // For readers without scripts the page itself is there.
+        let (dom, addresses) = page(
+            "<head><noscript><meta http-equiv=refresh content='0;url=/nojs'></noscript></head><body><noscript>\
+             <meta http-equiv=refresh content='0;url=/nojs'></noscript><p>x",
+        );
         assert_eq!(refresh(&dom, &addresses), None);
     }
 }

@@ -23,6 +23,12 @@ pub fn matches<const N: usize>(dom: &Dom, lists: [&[String]; N]) -> [Vec<usize>;
     lists.map(|_| found.next().unwrap_or_default())
 }
 
+/// Says which of these are no selectors. `None`: all are.
+pub fn complaint<'a>(selectors: impl Iterator<Item = &'a String>) -> Option<String> {
+    let wrong: Vec<&str> = selectors.filter(|s| Selector::parse(s).is_err()).map(String::as_str).collect();
+    (!wrong.is_empty()).then(|| format!("These are no CSS selectors: {}.", wrong.join(", ")))
+}
+
 /// For each wanted attribute its values in document order, and a warning about selectors that do not parse.
 pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<Vec<String>>, Option<String>) {
     let parsed: Vec<Vec<Selector>> =
@@ -43,9 +49,7 @@ pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<Vec<String>>,
         }
         out.push(found);
     }
-    let wrong: Vec<&str> =
-        wanted.iter().zip(&parsed).filter(|(_, p)| p.is_empty()).map(|(w, _)| w.selector.as_str()).collect();
-    let mut warning = (!wrong.is_empty()).then(|| format!("These are no CSS selectors: {}.", wrong.join(", ")));
+    let mut warning = complaint(wanted.iter().map(|wanted| &wanted.selector));
     if is_cut {
         warning.get_or_insert_default().push_str(" The attributes were cut at their size limit.");
     }
@@ -129,6 +133,9 @@ mod tests {
         assert_eq!(first.iter().map(|&i| dom.text_of(i)).collect::<String>(), "1");
         assert_eq!(second.len(), 2);
         assert_eq!(matches(&dom, [&list("p[")])[0].len(), 0);
+        assert_eq!(complaint(list("p").iter()), None);
+        let told = complaint([list("p["), list("p"), list("###")].concat().iter());
+        assert_eq!(told.as_deref(), Some("These are no CSS selectors: p[, ###."));
     }
 
     #[test]

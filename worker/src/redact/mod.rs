@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Entity, Redaction, ReplaceStyle};
 
@@ -78,10 +78,28 @@ impl<'a> Redactor<'a> {
                 }
                 Value::Array(list) => open.extend(list.iter_mut().map(|value| (value, is_html))),
                 Value::Object(map) => {
+                    self.redact_names(map);
                     open.extend(map.iter_mut().map(|(name, value)| (value, is_html || name == "html")));
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// What scripts answer may have an address for a name. Names that become the same are told apart by a number.
+    fn redact_names(&self, map: &mut Map<String, Value>) {
+        if map.keys().all(|name| matches!(self.text(name, false), Cow::Borrowed(_))) {
+            return;
+        }
+        for (name, value) in std::mem::take(map) {
+            let name = self.text(&name, false).into_owned();
+            let mut unique = name.clone();
+            let mut number = 2;
+            while map.contains_key(&unique) {
+                unique = format!("{name} ({number})");
+                number += 1;
+            }
+            map.insert(unique, value);
         }
     }
 
@@ -251,7 +269,9 @@ mod tests {
             markdown: Some("Ann  O’Hara, 1 High St; Annex; ann; a@b.example".to_owned()),
             html: Some("<p title=\"a@b.example\">Ann&nbsp;O&#39;Hara</p>".to_owned()),
             links: Some(vec!["mailto:a@b.example".to_owned(), "http://x.test/".to_owned()]),
-            json: Some(json!({"who": {"name": "Ann", "mail": ["a@b.example", 5]}})),
+            json: Some(
+                json!({"who": {"name": "Ann", "mail": ["a@b.example", 5]}, "by": {"a@b.example": 1, "c@d.example": 2}}),
+            ),
             screenshot: Some("data:image/png;base64,a@b.example".to_owned()),
             metadata: json!({"author": "Ann", "n": 1}).as_object().cloned().unwrap_or_default(),
             ..Document::default()
@@ -263,7 +283,10 @@ mod tests {
         assert_eq!(redacted.markdown.as_deref(), Some("<PERSON>, <LOCATION>; Annex; ann; <EMAIL>"));
         assert_eq!(redacted.html.as_deref(), Some("<p title=\"&lt;EMAIL&gt;\">&lt;PERSON&gt;</p>"));
         assert_eq!(redacted.links, Some(vec!["mailto:<EMAIL>".to_owned(), "http://x.test/".to_owned()]));
-        assert_eq!(redacted.json, Some(json!({"who": {"name": "<PERSON>", "mail": ["<EMAIL>", 5]}})));
+        assert_eq!(
+            redacted.json,
+            Some(json!({"who": {"name": "<PERSON>", "mail": ["<EMAIL>", 5]}, "by": {"<EMAIL>": 1, "<EMAIL> (2)": 2}}))
+        );
         assert_eq!(
             (redacted.screenshot, &redacted.metadata["author"]),
             (document.screenshot.clone(), &json!("<PERSON>"))

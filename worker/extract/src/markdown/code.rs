@@ -281,8 +281,26 @@ pub fn is_drawn(dom: &Dom, i: usize) -> bool {
         })
 }
 
-/// The text of a code block: line breaks kept, gutters and buttons left out, blank lines trimmed at both ends.
-pub fn text(dom: &Dom, pre: usize, dropped: &dyn Fn(usize) -> bool) -> String {
+/// Whether a table is a file, a row a line: GitHub's gists.
+pub fn is_file(dom: &Dom, table: usize) -> bool {
+    dom.class(table).split_ascii_whitespace().any(|word| word == "js-file-line-container")
+}
+
+/// The text of a code block: of what is between the cells of a table nothing is the file's.
+pub fn text(dom: &Dom, block: usize, dropped: &dyn Fn(usize) -> bool) -> String {
+    if dom.tag(block) != Tag::Table {
+        return block_text(dom, block, dropped);
+    }
+    let rows = (block + 1..dom.end(block)).filter(|&i| dom.tag(i) == Tag::Tr);
+    let lines = rows.map(|row| {
+        let cells = dom.children(row).filter(|&i| matches!(dom.tag(i), Tag::Td | Tag::Th) && !is_gutter(dom, i));
+        cells.map(|cell| block_text(dom, cell, dropped)).collect::<String>()
+    });
+    lines.collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned()
+}
+
+/// The text of a block: line breaks kept, gutters and buttons left out, blank lines trimmed at both ends.
+fn block_text(dom: &Dom, pre: usize, dropped: &dyn Fn(usize) -> bool) -> String {
     let mut out = String::new();
     let mut line_ends: Vec<usize> = Vec::new();
     let mut i = pre + 1;

@@ -282,6 +282,10 @@ impl<'a> Writer<'a> {
                 self.pre(i);
                 Step::Over
             }
+            Tag::Table if code::is_file(self.dom, i) => {
+                self.pre(i);
+                Step::Over
+            }
             Tag::Table => self.table(i),
             Tag::Tr if !self.grids.is_empty() && !self.in_cell => {
                 let in_head = self.dom.tag(self.dom.parent(i)) == Tag::Thead;

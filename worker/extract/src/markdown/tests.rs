@@ -107,6 +107,12 @@ fn code_blocks_keep_text_and_find_their_language() {
         ("<div class='highlight-python x'><pre>p</pre></div>", "```python\np\n```"),
         ("<pre><span class=lineno>1</span><code>x</code></pre>", "```\nx\n```"),
         ("<pre data-lang=go><button>Copy</button>x</pre>", "```go\nx\n```"),
+        (
+            "<table class='highlight js-file-line-container'> <tr> <td class=blob-num></td> <td class=blob-code>def f(a|b):</td> \
+             </tr> <tr> <td class=blob-num></td> <td class=blob-code>\n</td> </tr> <tr> <td class=blob-num></td> \
+             <td class=blob-code>    return *a*</td> </tr> </table>",
+            "```\ndef f(a|b):\n\n    return *a*\n```",
+        ),
     ]);
 }
 

@@ -227,7 +227,7 @@ async fn made_anew(task: &PageTask, digest: &str, deadline: Instant) -> Option<S
     };
     let brought = found.clone().bring(&process.blobs).await.ok()?;
     let content = blocking(task.holder(), move || Ok(brought.unpack().ok())).await.ok()??;
-    let kept = Kept::new(&found, content)?;
+    let kept = Kept::new(&found, content, options)?;
     match Box::pin(from_stored(task, &found, kept, deadline)).await {
         Ok(Some(Made::Unread(draft))) => draft.document.markdown.map(|text| changes::comparable(&text).0),
         _ => None,
