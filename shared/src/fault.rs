@@ -37,11 +37,13 @@ pub enum FaultPoint {
     WritingBegun,
     /// An extractor is written; no row has it.
     WritingDone,
+    /// A part of what a page of a crawl leads to is committed before the page's end.
+    EnteredAhead,
 }
 
 impl FaultPoint {
     /// Every point.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AfterClaim,
         Self::BetweenBlobAndRow,
         Self::BeforeCommit,
@@ -54,6 +56,7 @@ impl FaultPoint {
         Self::StepStored,
         Self::WritingBegun,
         Self::WritingDone,
+        Self::EnteredAhead,
     ];
 
     /// Its name in [`ENVIRONMENT`].
@@ -71,6 +74,7 @@ impl FaultPoint {
             Self::StepStored => "step_stored",
             Self::WritingBegun => "writing_begun",
             Self::WritingDone => "writing_done",
+            Self::EnteredAhead => "entered_ahead",
         }
     }
 }

@@ -3,9 +3,11 @@
 mod faults;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
     Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, both_databases, documents_at,
     ended_at, first_on, wait_until,
@@ -545,4 +547,95 @@ async fn a_site_whose_robots_txt_fails_is_closed_and_one_without_is_open() {
     let open = json!({ "limit": 3, "crawlEntireDomain": true, "maxDiscoveryDepth": 1 });
     let open = crawl(&service, &site, &site.url_at("127.0.0.2", "/links"), open).await;
     assert_eq!(open.pages.len(), 3, "{}", open.status);
+}
+
+first_on! {
+    sqlite:
+
+    async fn a_page_with_many_links_is_entered_in_slices_and_a_killed_worker_doubles_none(database) {
+        let host = OwnPages::start().await;
+        host.put("/", &(0..3_000).map(|n| format!("<a href=/p{n}>{n}</a> ")).collect::<String>());
+        for n in 0..3 {
+            host.put(&format!("/p{n}"), "A page of a few words.");
+        }
+        let options = ServiceOptions::new(database).env(ENVIRONMENT, format!("{}=kill", FaultPoint::EnteredAhead.as_str()));
+        let mut service = TestService::start_with(options).await;
+        service.remove_env(ENVIRONMENT);
+        let path = crawl_of(service.caller(), &host, json!({ "limit": 4 })).await;
+        let status = service.await_worker(0, BOUND);
+        assert_eq!(status.signal(), Some(9), "the worker gets between two slices: {status}");
+        assert_eq!(service.get(&path).await.ok()["status"], "scraping");
+        service.start_worker(0);
+        let done = ended_at(service.caller(), &path, BOUND).await;
+        assert_eq!((&done["status"], &done["completed"], &done["total"]), (&json!("completed"), &json!(4), &json!(4)), "{done}");
+        assert_eq!(done["progress"]["discovered"], 1_004, "a thousand wait beyond the limit");
+        assert!((0..3).all(|n| host.heads(&format!("/p{n}")).len() == 1), "each once");
+    }
+
+    async fn a_crawl_loses_no_page_and_waits_for_nothing_that_nobody_wants(database) {
+        let hosts = "one.example=127.0.0.1,two.example=127.0.0.1";
+        let service = TestService::start_with(ServiceOptions::new(database).env("WEIR_ALLOW_HOSTS", hosts)).await;
+        let of = async |path: String| {
+            let status = ended_at(service.caller(), &path, BOUND).await;
+            let errors = service.get(&format!("{path}/errors")).await.ok();
+            let documents = documents_at(service.caller(), &path).await;
+            let urls = documents.iter().map(|d| d["metadata"]["sourceURL"].as_str().unwrap().to_owned());
+            (status, errors["robotsBlocked"].clone(), urls.collect::<BTreeSet<String>>())
+        };
+        let start = async |host: &OwnPages, at: &str, options: Value| {
+            let mut body = json!({ "url": host.url_at("one.example", at), "sitemap": "skip" });
+            body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+            format!("/v2/crawl/{}", service.post("/v2/crawl", &body).await.id())
+        };
+
+        // A sitemap that hangs, and all pages are there.
+        let slow = OwnPages::start().await;
+        slow.put("/", "A page of a few words.");
+        let _gate = slow.hold("/sitemap.xml");
+        let full = start(&slow, "/", json!({ "sitemap": "include", "limit": 1 })).await;
+
+        // A redirect to another origin whose robots.txt forbids the end; a start page that is a redirect to such a one.
+        let shut = OwnPages::start().await;
+        shut.put_file("/robots.txt", "text/plain", "User-agent: *\nDisallow: /shut");
+        shut.put("/shut", "<a href=/from-shut>x</a>");
+        shut.put("/open", "A page of a few words.");
+        let site = OwnPages::start().await;
+        site.put("/", "<a href=/to-shut>1</a> <a href=/to-open>2</a>");
+        let end = shut.url_at("two.example", "/shut");
+        site.redirect("/to-shut", 302, &end);
+        site.redirect("/to-open", 302, &shut.url_at("two.example", "/open"));
+        let external = start(&site, "/", json!({ "allowExternalLinks": true })).await;
+        let moved = start(&site, "/to-shut", json!({ "allowExternalLinks": true })).await;
+
+        // A page that calls itself another one, which is not there.
+        let named = OwnPages::start().await;
+        named.put("/", "<a href=/good>1</a> <a href=/missing>2</a>");
+        let head = format!("<link rel=canonical href={}>", named.url_at("one.example", "/missing"));
+        named.put_with("/good", 200, &format!("<html><head>{head}</head><body>A good page.</body></html>"));
+        let canonical = start(&named, "/", json!({})).await;
+
+        // A name and a password are for the page that they were given with.
+        let user = OwnPages::start().await;
+        user.put("/", "A page of a few words.");
+        let url = user.url_at("alice:won@one.example", "/");
+        let body = json!({ "url": url, "sitemap": "skip", "limit": 1 });
+        let secret = format!("/v2/crawl/{}", service.post("/v2/crawl", &body).await.id());
+
+        let (status, blocked, urls) = of(external).await;
+        assert_eq!(blocked, json!([end]), "{status}");
+        assert_eq!(urls, BTreeSet::from(["/", "/to-open"].map(|path| site.url_at("one.example", path))));
+        let (status, blocked, urls) = of(moved).await;
+        assert_eq!((status["status"].as_str(), &blocked, urls.len()), (Some("completed"), &json!([end]), 0));
+        assert!(status["warning"].as_str().unwrap().contains("robots.txt forbids the page"), "{status}");
+        assert!(shut.heads("/from-shut").is_empty());
+        let (status, _, urls) = of(canonical).await;
+        let pages = ["/", "/good", "/missing"].map(|path| named.url_at("one.example", path));
+        assert_eq!(urls, BTreeSet::from(pages), "{status}");
+        let (status, _, _) = of(secret).await;
+        assert!(status["warning"].as_str().unwrap().contains("name and password"), "{status}");
+        assert!(!status["warning"].as_str().unwrap().contains("won"));
+        // A sitemap has a minute.
+        let status = ended_at(service.caller(), &full, Duration::from_secs(30)).await;
+        assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(1)));
+    }
 }

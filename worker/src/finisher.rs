@@ -24,6 +24,9 @@ use crate::metrics::Metrics;
 
 /// Pages in one transaction at most.
 const GROUP: usize = 64;
+/// Addresses that the pages of one transaction lead a crawl to, about: SQLite has one writer, for which everybody waits.
+/// One page brings few ([`crate::crawl::ahead`]).
+const ADDRESSES: usize = 1_000;
 /// How long a background page waits for company.
 const LINGER: Duration = Duration::from_millis(15);
 /// Ends waiting to be written; beyond it pages wait for the database.
@@ -105,9 +108,10 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
     while let Some(first) = receiver.recv().await {
         let Some(first) = store.unless_late(first) else { continue };
         let mut urgent = is_urgent(&first.end);
+        let mut addresses = addresses(&first.end);
         let mut group = vec![first];
         let deadline = clock::deadline(LINGER);
-        while group.len() < GROUP {
+        while group.len() < GROUP && addresses < ADDRESSES {
             let next = if urgent {
                 receiver.try_recv().ok()
             } else {
@@ -116,6 +120,7 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
             let Some(next) = next else { break };
             let Some(next) = store.unless_late(next) else { continue };
             urgent |= is_urgent(&next.end);
+            addresses += self::addresses(&next.end);
             group.push(next);
         }
         store.commit(group).await;
@@ -126,6 +131,14 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
 
 fn is_urgent(end: &Finished) -> bool {
     end.kind.is_some_and(JobKind::is_direct)
+}
+
+/// Addresses that a page leads its crawl to.
+fn addresses(end: &Finished) -> usize {
+    match &end.outcome {
+        Outcome::Crawled { discovery, .. } => discovery.addresses().count(),
+        _ => 0,
+    }
 }
 
 /// What goes with a submitted end and is not written: the hold on its page, and the sender.
@@ -199,7 +212,14 @@ impl Store {
             late.remove(&team);
             return None;
         }
-        Some(waiting.drain(..waiting.len().min(GROUP)).collect())
+        let mut count = 0;
+        let fits = |submitted: &&Submitted| {
+            let is_first_or_few = count < ADDRESSES;
+            count += addresses(&submitted.end);
+            is_first_or_few
+        };
+        let group = waiting.iter().take(GROUP).take_while(fits).count();
+        Some(waiting.drain(..group).collect())
     }
 
     fn lock_late(&self) -> MutexGuard<'_, HashMap<TeamId, VecDeque<Submitted>>> {
@@ -275,7 +295,7 @@ impl Store {
             });
             if written.contains(&end.page.id) {
                 if let Outcome::Crawled { discovery, .. } = &end.outcome {
-                    self.frontiers.learn(end.page.job_id, discovery);
+                    self.frontiers.learn(end.page.job_id, discovery.addresses());
                 }
                 if let Some(end_sender) = end_sender {
                     // It fails when the caller has hung up.

@@ -10,7 +10,7 @@ use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, WorkerId};
 use weir_shared::random;
 use weir_shared::store::page::claim;
-use weir_shared::store::page::end::Encoded;
+use weir_shared::store::page::end::{Discovery, Encoded, Found};
 use weir_shared::store::page::rows::{self, Claimed};
 use weir_shared::store::{self, PoolUse, PostgresDb, jobs, teams};
 
@@ -153,6 +153,34 @@ async fn an_end_whose_connection_fell_silent_is_written_by_another() {
     drop(finisher);
     tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
     passing.abort();
+}
+
+#[tokio::test]
+async fn pages_with_many_links_are_written_a_few_at_a_time() {
+    let root = std::env::temp_dir().join(format!("weir-finisher-{}", random::id()));
+    let url = DatabaseUrl::Sqlite(root.join("weir.db"));
+    let db = Db::connect(&url, 2, PoolUse::Rows).await.unwrap();
+    store::migrate(&db).await.unwrap();
+    let blobs = Blobs::open(&root.join("blobs")).unwrap();
+    let (_, job, pages) = claimed(&db, "acme", 12).await;
+    let metrics = Metrics::new().unwrap();
+    let (commits, held): (_, Arc<HeldPages>) = (metrics.commit_pages.clone(), Arc::default());
+    let (finisher, task) = Finisher::start(db.clone(), db.clone(), blobs, metrics, Arc::default());
+    for page in pages {
+        let found = (0..400).map(|n| Found { key: format!("{n:032x}"), url: format!("http://site.test/{n}") });
+        let discovery = Box::new(Discovery { found: found.collect(), ..Discovery::default() });
+        let (holding, mut end) = (held.hold(&page), done(page));
+        if let Outcome::Done { document, credits } = end.outcome {
+            end.outcome = Outcome::Crawled { document: Some(document), credits, discovery };
+        }
+        finisher.submit(end, holding, None).await;
+    }
+    drop(finisher);
+    tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
+    assert_eq!(jobs::load(&db, job).await.unwrap().unwrap().completed, 12);
+    assert!(commits.get_sample_count() >= 4, "three pages, with 1,200 addresses, at a time");
+    db.close().await;
+    std::fs::remove_dir_all(root).unwrap();
 }
 
 #[tokio::test]

@@ -79,6 +79,8 @@ states! {
         Withdraw: Done => Cancelled,
         /// Its job ended before it was taken.
         Drop: Queued => Cancelled,
+        /// The page that it was again has come to nothing.
+        Revive: Cancelled => Queued,
         /// It is tried once more after it was given up.
         Replay: Failed => Queued,
     }
@@ -155,7 +157,7 @@ mod tests {
         let from = |state: PageState| PageMove::ALL.iter().copied().filter(move |step| step.from() == state);
         assert_eq!(from(PageState::Done).collect::<Vec<_>>(), [PageMove::Withdraw]);
         assert_eq!(from(PageState::Failed).collect::<Vec<_>>(), [PageMove::Replay]);
-        assert_eq!(from(PageState::Cancelled).count(), 0);
+        assert_eq!(from(PageState::Cancelled).collect::<Vec<_>>(), [PageMove::Revive]);
         assert!(JobMove::ALL.iter().all(|step| step.from() != JobStatus::Cancelled));
         assert_eq!((PageMove::Claim.from().sql(), PageMove::Claim.to().sql()), ("'queued'", "'running'"));
     }

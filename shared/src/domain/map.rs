@@ -1,5 +1,6 @@
 //! What a map may be told (spec 4.9, wire 9), and which addresses belong to it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -8,7 +9,7 @@ use url::Url;
 
 use super::api_version::ApiVersion;
 use super::crawl::SitemapMode;
-use super::crawl::address::bare_host;
+use super::crawl::address::{bare_host, plain};
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
 use super::location::Location;
 use super::site_rules::SiteRules;
@@ -149,10 +150,10 @@ impl MapScope {
     }
 }
 
-/// What makes two addresses one link: `http` or `https` and `www.` make no difference.
-pub fn link_key(url: &Url) -> (&str, Option<u16>, &str, Option<&str>) {
+/// What makes two addresses one link: `http` or `https`, `www.` and how characters are encoded make no difference.
+pub fn link_key(url: &Url) -> (&str, Option<u16>, Cow<'_, str>, Option<Cow<'_, str>>) {
     let host = url.host_str().unwrap_or_default();
-    (bare_host(host.strip_suffix('.').unwrap_or(host)), url.port(), url.path(), url.query())
+    (bare_host(host.strip_suffix('.').unwrap_or(host)), url.port(), plain(url.path()), url.query().map(plain))
 }
 
 /// The site that a requested address belongs to: its registered domain, or its host where there is none.
@@ -217,6 +218,8 @@ mod tests {
             ("http://www.example.com/a?x", "https://example.com/a?x", true),
             ("https://example.com/a", "https://example.com/a/", false),
             ("https://example.com/a", "https://example.com:1/a", false),
+            ("https://example.com/%C3%A9?a=%7e", "https://example.com/%c3%a9?a=~", true),
+            ("https://example.com/a%2Fb", "https://example.com/a/b", false),
         ] {
             let (a, b) = (Url::parse(a).unwrap(), Url::parse(b).unwrap());
             assert_eq!(link_key(&a) == link_key(&b), expected, "{a} {b}");

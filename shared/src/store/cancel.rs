@@ -12,6 +12,10 @@ use super::{Db, StoreResult, Tx, jobs, team_lock, webhooks};
 /// Waiting pages of a cancelled job that are marked in one transaction.
 const DROPPED_AT_ONCE: i64 = 1_000;
 
+/// So long at most the receiver of a cancelled job waits for pages under way, milliseconds: longer than such pages go on, and
+/// than it takes to notice that their worker is dead.
+const PATIENCE_MS: i64 = 60_000;
+
 /// Of a job `$1` that has ended, only those steps of its own stay hidden pages that are still in work.
 const RECOUNT_HIDDEN: &str = sql!(
     "hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 AND idx < 0 AND state = ",
@@ -51,6 +55,10 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
     let job = jobs::lock(tx, id).await?;
     if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
         webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;
+        // The end is told of last: pages under way may still be told of. Tasks tell of no pages.
+        if !job.kind.is_task() && job.waiting().running > 0 {
+            webhooks::hold(tx, id, WebhookEvent::Cancelled, now.plus_ms(PATIENCE_MS)).await?;
+        }
     }
     jobs::notify_job(tx, id).await?;
     Ok(true)
@@ -75,6 +83,21 @@ pub(super) async fn drop_late(tx: &mut Tx, id: JobId, count: i64, now: Timestamp
     drop_waiting(tx, id, now, count).await?;
     on_db!(tx, |conn| sqlx::query(JOB).bind(id).bind(count).execute(conn).await?.rows_affected());
     Ok(())
+}
+
+/// Tells the receiver of a cancelled job that it is over, if the last page under way has ended.
+pub(super) async fn tell_end(tx: &mut Tx, id: JobId, team: TeamId, now: Timestamp) -> StoreResult<()> {
+    const RUNNING: &str = sql!(
+        "SELECT 1 FROM page WHERE team_id = $1 AND job_id = $2 AND state = ",
+        PageState::Running.sql(),
+        " AND idx >= 0 LIMIT 1"
+    );
+    let running: Option<(i32,)> =
+        on_db!(tx, |conn| sqlx::query_as(RUNNING).bind(team).bind(id).fetch_optional(conn).await?);
+    match running {
+        Some(_) => Ok(()),
+        None => webhooks::release(tx, id, WebhookEvent::Cancelled, now).await,
+    }
 }
 
 /// Marks what cancelled jobs have left of their waiting pages, in slices.

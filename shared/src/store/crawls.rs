@@ -164,6 +164,17 @@ pub async fn blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<String>
     Ok(rows.into_iter().filter_map(|row| row.0).collect())
 }
 
+/// How many addresses [`blocked`] lists, and their bytes.
+pub async fn bytes_of_blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<(i64, i64)> {
+    const SQL: &str = sql!(
+        "SELECT COUNT(*), CAST(COALESCE(SUM(OCTET_LENGTH(url)), 0) AS BIGINT) FROM \
+         (SELECT url FROM crawl_url WHERE job_id = $1 AND state = ",
+        AddressState::Blocked.sql(),
+        " ORDER BY seq LIMIT $2) AS blocked"
+    );
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_one(pool).await?))
+}
+
 /// A running crawl as `GET /v2/crawl/active` lists it.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct ActiveCrawl {
@@ -187,6 +198,19 @@ pub async fn active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreR
         " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3"
     );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_all(pool).await?))
+}
+
+/// How many crawls [`active`] lists, and the bytes of what they were asked for.
+pub async fn bytes_of_active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<(i64, i64)> {
+    const SQL: &str = sql!(
+        "SELECT COUNT(*), CAST(COALESCE(SUM(url + options + scrape_options), 0) AS BIGINT) FROM (SELECT \
+         OCTET_LENGTH(crawl.url) AS url, OCTET_LENGTH(crawl.options) AS options, \
+         OCTET_LENGTH(job.options) AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id \
+         WHERE job.team_id = $1 AND job.status = ",
+        JobStatus::Scraping.sql(),
+        " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3) AS running"
+    );
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_one(pool).await?))
 }
 
 /// Adds a sentence to the crawl's warnings, once.

@@ -1,5 +1,5 @@
-//! How a crawl grows: what its pages and sitemaps lead to becomes rows in the transaction that ends the page, so that
-//! nothing is lost or fetched twice whatever dies.
+//! How a crawl grows: what its pages and sitemaps lead to becomes rows in the transaction that ends the page, or, where it
+//! is much, in slices before that ([`enter_ahead`]), so that nothing is lost or fetched twice whatever dies.
 //!
 //! An address is in the frontier once, by its key. As long as there is room under the crawl's limit it gets a page row
 //! at once; beyond it some wait, for pages that turn out to be duplicates or forbidden free their room again. All of
@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::crawl::{AddressMove, AddressState};
 use crate::domain::job::{JobKind, JobStatus, PageMove, PageState};
+use crate::fault::FaultPoint;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
-use crate::{on_db, queue};
+use crate::{on_db, on_pool, queue};
 
 use super::page::end::{Finished, Found, Outcome};
 use super::page::rows::{self, Claimed, NewPage, SITEMAP_IDX};
@@ -28,6 +29,9 @@ const MAX_WAITING: i64 = 1_000;
 const MAX_BLOCKED: i64 = 10_000;
 /// Pages that may be dropped beyond the limit's own number before the crawl takes in no more.
 const DROPPED_SPARE: i64 = 100;
+
+/// Stands in the row of a page that is delivered and about an error.
+const IS_ERROR: &str = "the site answered with an error";
 
 /// What the ends of some pages changed beyond their own rows.
 #[derive(Debug, Default)]
@@ -95,15 +99,20 @@ impl CrawlCounts {
         if self.is_tired() { 0 } else { (self.page_limit - self.admitted).max(0) }
     }
 
-    /// Addresses that may still be entered: for the room there is, and some to wait for more of it.
+    /// Addresses that may still be entered: for the room there is, and some to wait for more of it. They are as many for
+    /// a small limit, because what waits may be nothing but pages that are known already.
     fn wanted(&self) -> i64 {
-        if self.is_tired() { 0 } else { (self.room() + self.page_limit.min(MAX_WAITING) - self.waiting).max(0) }
+        if self.is_tired() { 0 } else { (self.room() + MAX_WAITING - self.waiting).max(0) }
     }
 
-    /// A site that answers with the same pages again and again is not asked for ever.
     fn is_tired(&self) -> bool {
-        self.dropped > self.page_limit.saturating_add(DROPPED_SPARE)
+        is_tired(self.dropped, self.page_limit)
     }
+}
+
+/// A site that answers with the same pages again and again is not asked for ever.
+fn is_tired(dropped: i64, page_limit: i64) -> bool {
+    dropped > page_limit.saturating_add(DROPPED_SPARE)
 }
 
 /// Settles what the ends of pages mean for their crawls. `ends` are those whose end was written; the teams are locked.
@@ -114,8 +123,9 @@ pub(super) async fn settle(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> S
         let concerns_a_crawl = match end.outcome {
             Outcome::Crawled { .. } => end.outcome.changes_crawl() || end.page.idx == 0,
             Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => true,
-            // Only a start page or the step that reads the sitemaps says something by failing.
-            Outcome::Failed { .. } => end.page.idx <= 0 && !matches!(end.kind, Some(JobKind::Scrape | JobKind::Batch)),
+            // A page that others are the same as says something by failing, as do the start page and the step that reads
+            // the sitemaps.
+            Outcome::Failed { .. } => !matches!(end.kind, Some(JobKind::Scrape | JobKind::Batch)),
             _ => false,
         };
         if concerns_a_crawl {
@@ -141,17 +151,29 @@ async fn settle_job(
 ) -> StoreResult<Growth> {
     let mut growth = Growth::default();
     let (mut found, mut blocked) = (Vec::new(), Vec::new());
+    // Pages that have come to nothing: others that said they were the same are asked for again.
+    let mut speaks_for_none = Vec::new();
     for end in ends {
         let page = &end.page;
         match &end.outcome {
             Outcome::Crawled { document, discovery, .. } => {
-                let mut reason = document.is_none().then_some("it is not one of the pages asked for");
-                for alias in &discovery.aliases {
-                    if reason.is_none() && !take_alias(tx, job, state, page, alias, dropped).await? {
-                        reason = Some("another page is the same");
-                    }
+                let mut reason = document.is_none().then(|| "it is not one of the pages asked for".to_owned());
+                if let Some(end) = discovery.end.as_ref().filter(|_| reason.is_none())
+                    && take_alias(tx, job, state, page, end, dropped).await?.is_some()
+                {
+                    reason = Some("another page is the same".to_owned());
                 }
-                if let Some(reason) = reason {
+                if let Some(canonical) = discovery.canonical.as_ref().filter(|_| reason.is_none()) {
+                    let owner = take_alias(tx, job, state, page, canonical, dropped).await?;
+                    reason = owner.filter(|owner| !owner.is_error).map(|owner| stands_for(owner.page));
+                }
+                if document.is_none() || discovery.is_error {
+                    speaks_for_none.push(page.id);
+                }
+                if discovery.is_error {
+                    note_error(tx, page.id).await?;
+                }
+                if let Some(reason) = &reason {
                     drop_page(tx, page.id, reason).await?;
                     dropped.insert(page.id);
                     state.admitted -= 1;
@@ -167,6 +189,7 @@ async fn settle_job(
                 blocked.extend(discovery.blocked.iter().map(|f| (f, page.depth + 1)));
             }
             Outcome::Blocked { key } => {
+                speaks_for_none.push(page.id);
                 forbid(tx, page, key).await?;
                 drop_page(tx, page.id, "robots.txt forbids it").await?;
                 dropped.insert(page.id);
@@ -190,13 +213,25 @@ async fn settle_job(
                 growth.hidden += 1;
                 crawls::warn(tx, job, "The sitemaps could not be read to their end.").await?;
             }
-            Outcome::Failed { .. } if page.idx == 0 => settle_base(tx, job, &page.url).await?,
+            Outcome::Failed { .. } => {
+                speaks_for_none.push(page.id);
+                if page.idx == 0 {
+                    settle_base(tx, job, &page.url).await?;
+                }
+            }
             _ => {}
         }
     }
     if state.is_running() {
+        // From now on there is no room, so what is left out here never comes.
+        if state.is_tired() && state.admitted < state.page_limit && (state.waiting > 0 || !found.is_empty()) {
+            let sentence = "So many pages were others again, or led out of the crawl, that it took in no more addresses: \
+                it has fewer pages than its limit allows.";
+            crawls::warn(tx, job, sentence).await?;
+        }
         growth.was_idle = !has_due_pages(tx, job, now).await?;
-        growth.pages = grow(tx, job, ends[0].page.team_id, state, &found, &blocked, now).await?;
+        growth.pages = revive(tx, job, state, &speaks_for_none, now).await?;
+        growth.pages += grow(tx, job, ends[0].page.team_id, state, &found, &blocked, now).await?;
     }
     Ok(growth)
 }
@@ -359,7 +394,54 @@ async fn admit_waiting(
     }
 }
 
-/// Enters a further address of a page. `false`: a page that is or will be delivered has it already.
+/// Why a page is not delivered that calls itself another one: [`revive`] finds it by that.
+fn stands_for(owner: PageId) -> String {
+    format!("it is the same as page {owner}, as it says itself")
+}
+
+/// Asks again for pages that were dropped because they called themselves one of `gone`, as far as there is room. Returns
+/// how many.
+async fn revive(tx: &mut Tx, job: JobId, state: &mut CrawlCounts, gone: &[PageId], now: Timestamp) -> StoreResult<i64> {
+    const SQL: &str = sql!(
+        "UPDATE page SET state = ",
+        PageMove::Revive.to().sql(),
+        ", run_at = $3, finished_at = NULL, error = NULL WHERE id IN (SELECT id FROM page WHERE job_id = $1 AND state = ",
+        PageMove::Revive.from().sql(),
+        " AND error = $2 ORDER BY idx LIMIT $4)"
+    );
+    let mut revived = 0;
+    for page in gone {
+        // Few crawls have such pages: nothing is looked for in the others.
+        let most = state.room().min(state.dropped);
+        if most == 0 {
+            break;
+        }
+        let count = on_db!(tx, |conn| {
+            sqlx::query(SQL).bind(job).bind(stands_for(*page)).bind(now).bind(most).execute(conn).await?.rows_affected()
+        });
+        let count = i64::try_from(count).unwrap_or(0);
+        state.admitted += count;
+        state.dropped -= count;
+        revived += count;
+    }
+    Ok(revived)
+}
+
+/// Of a page that is delivered: it is about an error, so no other page is the same.
+async fn note_error(tx: &mut Tx, page: PageId) -> StoreResult<()> {
+    const SQL: &str = "UPDATE page SET error = $2 WHERE id = $1";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(page).bind(IS_ERROR).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// The page that has an address, and will be or is delivered.
+struct Owner {
+    page: PageId,
+    /// It is delivered, and is about an error.
+    is_error: bool,
+}
+
+/// Enters a further address of a page. `Some`: a page that is or will be delivered has it already.
 async fn take_alias(
     tx: &mut Tx,
     job: JobId,
@@ -367,9 +449,9 @@ async fn take_alias(
     page: &Claimed,
     key: &str,
     dropped: &HashSet<PageId>,
-) -> StoreResult<bool> {
-    const HOLDER: &str = "SELECT u.state, u.page_id, p.state FROM crawl_url u LEFT JOIN page p ON p.id = u.page_id \
-        WHERE u.job_id = $1 AND u.key = $2";
+) -> StoreResult<Option<Owner>> {
+    const HOLDER: &str = "SELECT u.state, u.page_id, p.state, p.error FROM crawl_url u \
+        LEFT JOIN page p ON p.id = u.page_id WHERE u.job_id = $1 AND u.key = $2";
     const ENTER: &str = sql!(
         "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) VALUES ($1, $2, ",
         AddressState::Taken.sql(),
@@ -380,7 +462,7 @@ async fn take_alias(
         AddressMove::Join.to().sql(),
         ", page_id = $3, url = NULL WHERE job_id = $1 AND key = $2"
     );
-    type Holder = (String, Option<PageId>, Option<String>);
+    type Holder = (String, Option<PageId>, Option<String>, Option<String>);
     let holder: Option<Holder> =
         on_db!(tx, |conn| sqlx::query_as(HOLDER).bind(job).bind(key).fetch_optional(conn).await?);
     match holder {
@@ -399,14 +481,14 @@ async fn take_alias(
                     .await?
                     .rows_affected()
             });
-            return Ok(true);
+            return Ok(None);
         }
-        Some((_, Some(owner), _)) if owner == page.id => return Ok(true),
-        Some((_, Some(owner), Some(its))) => {
+        Some((_, Some(owner), ..)) if owner == page.id => return Ok(None),
+        Some((_, Some(owner), Some(its), error)) => {
             let its: PageState = its.parse().map_err(StoreError::Corrupt)?;
             let is_delivered = matches!(its, PageState::Queued | PageState::Running | PageState::Done);
             if is_delivered && !dropped.contains(&owner) {
-                return Ok(false);
+                return Ok(Some(Owner { page: owner, is_error: error.as_deref() == Some(IS_ERROR) }));
             }
         }
         Some((its, ..)) => match its.parse::<AddressState>().map_err(StoreError::Corrupt)? {
@@ -419,7 +501,7 @@ async fn take_alias(
         },
     }
     on_db!(tx, |conn| sqlx::query(TAKE).bind(job).bind(key).bind(page.id).execute(conn).await?.rows_affected());
-    Ok(true)
+    Ok(None)
 }
 
 /// A page whose end was written as done, or at least as ended, does not count any more.
@@ -447,33 +529,71 @@ async fn settle_base(tx: &mut Tx, job: JobId, base: &str) -> StoreResult<()> {
     Ok(())
 }
 
-/// Takes in what the sitemaps list, while they are read. `false`: no more is wanted, because the crawl has ended, is
-/// full, or its sitemaps are read by somebody else now.
-pub async fn add_from_sitemap(
-    db: &Db,
-    step: &Claimed,
-    found: &[Found],
-    blocked: &[Found],
-    now: Timestamp,
-) -> StoreResult<bool> {
+/// Addresses of a crawl that are entered while the page that leads to them, or the step that reads the sitemaps, is still
+/// in work.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead<'a> {
+    pub found: &'a [Found],
+    pub blocked: &'a [Found],
+    /// Links from the start page.
+    pub depth: i64,
+    /// Where the site is, where the start page leads to them: nobody works on them without knowing that.
+    pub base: Option<&'a str>,
+}
+
+/// What a crawl still takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Addresses to be asked for.
+    pub found: bool,
+    /// Addresses that robots.txt forbids, for the list of them.
+    pub blocked: bool,
+}
+
+/// Takes in addresses before the end of the page they are from: so many that one transaction for all would keep others
+/// waiting, or such as come bit by bit. They stay whatever becomes of the page, and whoever works on it next enters them
+/// again without effect. Nothing is wanted any more where the crawl has ended, or the page is somebody else's now.
+pub async fn enter_ahead(db: &Db, page: &Claimed, ahead: Ahead<'_>, now: Timestamp) -> StoreResult<Wanted> {
     const FENCE: &str = sql!("SELECT 1 FROM page WHERE id = $1 AND epoch = $2 AND state = ", PageState::Running.sql());
-    let (job, team) = (step.job_id, step.team_id);
+    let (job, team) = (page.job_id, page.team_id);
     let mut tx = db.begin().await?;
     team_lock::lock(&mut tx, team).await?;
     let ours: Option<(i32,)> =
-        on_db!(&mut tx, |conn| sqlx::query_as(FENCE).bind(step.id).bind(step.epoch).fetch_optional(conn).await?);
+        on_db!(&mut tx, |conn| sqlx::query_as(FENCE).bind(page.id).bind(page.epoch).fetch_optional(conn).await?);
     let state = CrawlCounts::load(&mut tx, job).await?;
-    let Some(mut state) = state.filter(|state| ours.is_some() && state.is_running()) else { return Ok(false) };
-    let found: Vec<(&Found, i64)> = found.iter().map(|f| (f, 0)).collect();
-    let blocked: Vec<(&Found, i64)> = blocked.iter().map(|f| (f, 0)).collect();
+    let Some(mut state) = state.filter(|state| ours.is_some() && state.is_running()) else {
+        return Ok(Wanted { found: false, blocked: false });
+    };
+    if let Some(base) = ahead.base {
+        settle_base(&mut tx, job, base).await?;
+    }
+    let was_idle = !has_due_pages(&mut tx, job, now).await?;
+    let found: Vec<(&Found, i64)> = ahead.found.iter().map(|f| (f, ahead.depth)).collect();
+    let blocked: Vec<(&Found, i64)> = ahead.blocked.iter().map(|f| (f, ahead.depth)).collect();
     let grown = grow(&mut tx, job, team, &mut state, &found, &blocked, now).await?;
     state.save(&mut tx, job).await?;
     if grown > 0 {
         jobs::grow(&mut tx, job, grown).await?;
-        queue::team_wakeups(&mut tx, team, usize::try_from(grown).unwrap_or(usize::MAX)).await?;
+        if was_idle {
+            queue::team_wakeups(&mut tx, team, usize::try_from(grown).unwrap_or(usize::MAX)).await?;
+        }
     }
     tx.commit().await?;
-    Ok(state.wanted() > 0)
+    db.faults().reach(FaultPoint::EnteredAhead)?;
+    Ok(Wanted { found: state.wanted() > 0, blocked: state.blocked < MAX_BLOCKED })
+}
+
+/// Whether a crawl wants no further addresses, whatever becomes of its pages: it has ended, takes in no more, or has all
+/// the pages that its limit allows, ended.
+pub async fn is_full(db: &Db, job: JobId) -> StoreResult<bool> {
+    const SQL: &str = sql!(
+        "SELECT c.page_limit, c.dropped, j.completed + j.failed FROM crawl c JOIN job j ON j.id = c.job_id \
+         WHERE c.job_id = $1 AND j.status = ",
+        JobStatus::Scraping.sql()
+    );
+    let found: Option<(i64, i64, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    Ok(found.is_none_or(|(limit, dropped, ended)| ended >= limit || is_tired(dropped, limit)))
 }
 
 #[cfg(test)]

@@ -8,11 +8,10 @@ use url::Url;
 use super::*;
 use crate::domain::crawl::CrawlOptions;
 use crate::domain::crawl::address::{KeyRules, key};
-use crate::domain::job::{JobKind, PageState};
+use crate::domain::job::{JobKind, PageState, WebhookEvent};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::WorkerId;
-use crate::on_pool;
 use crate::store::crawls::NewCrawl;
 use crate::store::jobs::{JobRow, NewJob};
 use crate::store::page::claim;
@@ -21,7 +20,9 @@ use crate::store::page::finish::finish_many;
 use crate::store::slices::Slices;
 use crate::store::testing::{self, databases, team};
 use crate::store::turns::{Pace, Turn};
+use crate::store::webhooks::{self, Attempt};
 use crate::store::{cancel, pages, sweep, team_lock, turns};
+use crate::{on_db, on_pool};
 
 const SITE: &str = "http://site.test/";
 
@@ -157,7 +158,7 @@ async fn a_crawl_takes_in_each_address_once_up_to_its_limit() {
         // Both ends in one group, with the same finds: one has room, the next ones wait.
         let (one, other) = (leads_to(&["/b", "/c", "/d", "/e"]), leads_to(&["/e", "/c", "/f", "/g", "/h"]));
         crawl.finish(vec![(&two[0], one), (&two[1], other)]).await;
-        assert_eq!(crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().discovered, 8);
+        assert_eq!(crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().discovered, 9);
         let last = crawl.claim().await;
         assert_eq!((urls(&last), last[0].depth), (vec!["/c"], 2));
         crawl.finish(vec![(&last[0], leads_to(&["/x"]))]).await;
@@ -186,7 +187,7 @@ async fn duplicates_and_forbidden_pages_free_their_room() {
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/a", "/b"]);
         // /a ended at /b, which is being fetched: it is dropped. /b says it is /z, which nobody knows.
-        let ends_at = |path: &str| crawled(Discovery { aliases: vec![found(path).key], ..Discovery::default() });
+        let ends_at = |path: &str| crawled(Discovery { end: Some(found(path).key), ..Discovery::default() });
         crawl.finish(vec![(&pages[0], ends_at("/b")), (&pages[1], ends_at("/z"))]).await;
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/c"]);
@@ -194,13 +195,15 @@ async fn duplicates_and_forbidden_pages_free_their_room() {
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/d"]);
         // It ended at /a, whose page was dropped, and at /e, which was waiting: both are its own now.
-        let aliases = vec![found("/a").key, found("/e").key];
-        crawl.finish(vec![(&pages[0], crawled(Discovery { aliases, ..Discovery::default() }))]).await;
+        let (end, canonical) = (Some(found("/a").key), Some(found("/e").key));
+        crawl.finish(vec![(&pages[0], crawled(Discovery { end, canonical, ..Discovery::default() }))]).await;
         let job = crawl.job().await;
         assert_eq!((job.status, job.completed, job.total_shown()), (JobStatus::Completed, 3, 3));
         assert_eq!(job.credits_used, 3);
         let blocked = crawls::blocked(&crawl.db, crawl.id, 10).await.unwrap();
         assert_eq!(blocked, ["http://site.test/c", "http://site.test/no"].map(str::to_owned));
+        let bytes = crawls::bytes_of_blocked(&crawl.db, crawl.id, 10).await.unwrap();
+        assert_eq!(bytes, (2, blocked.iter().map(String::len).sum::<usize>() as i64));
         let counts = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap();
         assert_eq!((counts.dropped, counts.warning), (1, None));
         assert!(jobs::spec(&crawl.db, crawl.id).await.unwrap().unwrap().is_settled());
@@ -218,12 +221,14 @@ async fn a_crawl_of_nothing_but_duplicates_comes_to_an_end() {
             let pages = crawl.claim().await;
             let Some(page) = pages.first() else { break };
             fetched += 1;
-            let aliases = vec![found("/").key];
+            let end = Some(found("/").key);
             let next = list(&[&format!("/{fetched}")]);
-            crawl.finish(vec![(page, crawled(Discovery { aliases, found: next, ..Discovery::default() }))]).await;
+            crawl.finish(vec![(page, crawled(Discovery { end, found: next, ..Discovery::default() }))]).await;
         }
         assert_eq!(fetched, 103, "the limit and a hundred more");
         assert_eq!((crawl.job().await.status, crawl.job().await.completed), (JobStatus::Completed, 1));
+        let warning = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().warning;
+        assert!(warning.is_some_and(|text| text.contains("fewer pages than its limit allows")));
     }
 }
 
@@ -237,21 +242,28 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
         let step = pages.iter().find(|p| p.idx == SITEMAP_IDX).unwrap();
         let start = pages.iter().find(|p| p.idx == 0).unwrap();
         let now = crawl.db.now();
-        assert!(add_from_sitemap(&crawl.db, step, &list(&["/", "/a"]), &list(&["/no"]), now).await.unwrap());
-        let more = list(&["/a", "/b", "/c", "/d", "/e", "/f"]);
-        assert!(!add_from_sitemap(&crawl.db, step, &more, &[], now).await.unwrap(), "it is full");
+        let lists = async |found: &[&str], blocked: &[&str]| {
+            let (found, blocked) = (list(found), list(blocked));
+            let ahead = Ahead { found: &found, blocked: &blocked, depth: 0, base: None };
+            enter_ahead(&crawl.db, step, ahead, now).await.unwrap()
+        };
+        let (all, none) = (Wanted { found: true, blocked: true }, Wanted { found: false, blocked: false });
+        assert_eq!(lists(&["/", "/a"], &["/no"]).await, all);
+        assert_eq!(lists(&["/a", "/b", "/c", "/d", "/e", "/f"], &[]).await, all, "some wait for room");
         crawl.recount().await;
         // A worker that counts as dead adds nothing; another takes the step over.
         crawl.finish(vec![(step, Outcome::Lost { reason: "the worker died" })]).await;
-        assert!(!add_from_sitemap(&crawl.db, step, &list(&["/g"]), &[], now).await.unwrap());
+        assert_eq!(lists(&["/g"], &[]).await, none);
         let pages = crawl.claim().await;
         assert_eq!(pages.len(), 3);
         let again = pages.iter().find(|p| p.idx == SITEMAP_IDX).unwrap();
         crawl.finish(vec![(again, Outcome::SitemapsRead { warning: Some("Note.".to_owned()) })]).await;
         assert_eq!(crawl.job().await.hidden, 0);
         crawl.finish(vec![(start, leads_to(&["/z"]))]).await;
+        assert!(!is_full(&crawl.db, crawl.id).await.unwrap(), "a page may still be another one again");
         let ends = pages.iter().filter(|p| p.idx > 0).map(|p| (p, leads_to(&[]))).collect();
         crawl.finish(ends).await;
+        assert!(is_full(&crawl.db, crawl.id).await.unwrap());
         let job = crawl.job().await;
         assert_eq!((job.status, job.completed, job.total), (JobStatus::Completed, 3, 3));
         let warning = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().warning;
@@ -266,6 +278,83 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
 }
 
 #[tokio::test]
+async fn a_crawl_with_all_its_pages_waits_for_no_sitemap() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, CrawlOptions { limit: 1, ..CrawlOptions::default() }).await;
+        let pages = crawl.claim().await;
+        let start = pages.iter().find(|p| p.idx == 0).unwrap();
+        assert!(!is_full(&crawl.db, crawl.id).await.unwrap());
+        crawl.finish(vec![(start, leads_to(&["/a"]))]).await;
+        assert_eq!(crawl.job().await.status, JobStatus::Scraping, "the step is under way");
+        assert!(is_full(&crawl.db, crawl.id).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn what_is_entered_before_the_end_of_its_page_is_there_once_whoever_dies() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(5)).await;
+        let start = crawl.claim().await.remove(0);
+        let paths: Vec<String> = (0..1_200).map(|n| format!("/{n}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let (found, blocked) = (list(&paths), list(&["/no"]));
+        let base = "http://www.site.test/";
+        let enter = async |page: &Claimed, found: &[Found]| {
+            let ahead = Ahead { found, blocked: &blocked, depth: 1, base: Some(base) };
+            enter_ahead(&crawl.db, page, ahead, crawl.db.now()).await.unwrap()
+        };
+        let entered = async || {
+            crawl.recount().await;
+            let counts = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap();
+            (crawl.job().await.total, counts.discovered, counts.blocked)
+        };
+        assert!(enter(&start, &found[..3]).await.found);
+        assert_eq!(entered().await, (4, 4, 1));
+        assert!(jobs::spec(&crawl.db, crawl.id).await.unwrap().unwrap().is_settled(), "they know where the site is");
+        // Its worker dies; the next one goes through all of them.
+        crawl.finish(vec![(&start, Outcome::Lost { reason: "the worker died" })]).await;
+        assert_eq!(enter(&start, &found).await, Wanted { found: false, blocked: false });
+        assert_eq!(entered().await, (4, 4, 1));
+        let pages = crawl.claim().await;
+        let start = pages.iter().find(|page| page.idx == 0).unwrap();
+        assert!(enter(start, &found[..600]).await.found);
+        assert!(!enter(start, &found[600..]).await.found, "as many wait as may");
+        assert_eq!(entered().await, (5, 1_005, 1));
+        crawl.finish(pages.iter().map(|page| (page, leads_to(&[]))).collect()).await;
+        let rest = crawl.claim().await;
+        crawl.finish(rest.iter().map(|page| (page, leads_to(&[]))).collect()).await;
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.completed, job.total), (JobStatus::Completed, 5, 5));
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_calls_itself_another_one_is_lost_with_none() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(10)).await;
+        let start = crawl.claim().await;
+        crawl.finish(vec![(&start[0], leads_to(&["/a", "/b", "/c", "/d", "/down", "/gone", "/well"]))]).await;
+        let pages = crawl.claim().await;
+        let page = |path: &str| pages.iter().find(|page| page.url.ends_with(path)).unwrap();
+        let is = |path: &str| crawled(Discovery { canonical: Some(found(path).key), ..Discovery::default() });
+        let error = || crawled(Discovery { is_error: true, ..Discovery::default() });
+        let fail = Outcome::Failed { code: ErrorCode::Site, error: "gone".to_owned(), credits: 0 };
+        // Three call themselves pages that are under way; of these one is well.
+        crawl.finish(vec![(page("/a"), is("/down")), (page("/b"), is("/gone")), (page("/c"), is("/well"))]).await;
+        assert_eq!(crawl.job().await.completed, 1);
+        crawl.finish(vec![(page("/down"), fail), (page("/gone"), error()), (page("/well"), leads_to(&[]))]).await;
+        // What is known to be an error takes nothing along.
+        crawl.finish(vec![(page("/d"), is("/gone"))]).await;
+        let again = crawl.claim().await;
+        assert_eq!(urls(&again), ["/a", "/b"]);
+        crawl.finish(vec![(&again[0], is("/down")), (&again[1], is("/gone"))]).await;
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.completed, job.failed), (JobStatus::Completed, 6, 1));
+        assert_eq!(crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().dropped, 1, "/c, which is /well");
+    }
+}
+
+#[tokio::test]
 async fn a_crawl_fails_when_nothing_but_failures_came_of_it() {
     for db in databases().await {
         let crawl = Crawl::start(db, CrawlOptions::default()).await;
@@ -276,6 +365,9 @@ async fn a_crawl_fails_when_nothing_but_failures_came_of_it() {
         }
         let job = crawl.job().await;
         assert_eq!((job.status, job.failed, job.total, job.total_shown()), (JobStatus::Failed, 1, 1, 0));
+        assert_eq!(pages::first_failure(&crawl.db, crawl.id).await.unwrap().as_deref(), Some("gone"));
+        let bytes = pages::bytes_of_failed(&crawl.db, crawl.id, 10).await.unwrap();
+        assert_eq!(bytes, (SITE.len() + "gone".len()) as i64);
     }
 }
 
@@ -285,6 +377,9 @@ async fn a_cancelled_crawl_grows_no_more() {
         let crawl = Crawl::start(db, CrawlOptions::default()).await;
         let active = crawls::active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap();
         assert_eq!((active.len(), active[0].url.as_str()), (1, SITE));
+        let bytes = SITE.len() + active[0].options.len() + active[0].scrape_options.len();
+        let counted = crawls::bytes_of_active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap();
+        assert_eq!(counted, (1, bytes as i64));
         let mut tx = crawl.db.begin().await.unwrap();
         let page = claim::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, crawl.db.now()).await.unwrap().pages;
         tx.commit().await.unwrap();
@@ -300,6 +395,45 @@ async fn a_cancelled_crawl_grows_no_more() {
         crawl.finish(vec![(&page[0], end)]).await;
         assert!(crawl.claim().await.is_empty());
         assert_eq!(crawl.job().await.status, JobStatus::Cancelled);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_cancelled_job_is_told_when_its_last_page_has_ended() {
+    const WEBHOOK: &str = "UPDATE job SET webhook = '{\"url\": \"http://hook.test/\"}' WHERE id = $1";
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(10)).await;
+        let start = crawl.claim().await;
+        crawl.finish(vec![(&start[0], leads_to(&["/a", "/b", "/c"]))]).await;
+        let mut tx = crawl.db.begin().await.unwrap();
+        on_db!(&mut tx, |conn| sqlx::query(WEBHOOK).bind(crawl.id).execute(conn).await.unwrap().rows_affected());
+        let pages = claim::claim(&mut tx, crawl.team, crawl.worker, 2, 1_000, crawl.db.now()).await.unwrap().pages;
+        assert!(cancel::job(&mut tx, crawl.id, crawl.db.now()).await.unwrap());
+        tx.commit().await.unwrap();
+        let told = async || {
+            let mut tx = crawl.db.begin().await.unwrap();
+            let now = crawl.db.now();
+            let mut events = Vec::new();
+            loop {
+                let due = webhooks::claim(&mut tx, crawl.id, now, now.plus_ms(20_000), 10).await.unwrap();
+                if due.is_empty() {
+                    break;
+                }
+                for delivery in due {
+                    let done = Attempt { at: now, duration_ms: 1, status: Some(200), error: None, next_at: None };
+                    webhooks::record(&mut tx, &delivery, &done, now).await.unwrap();
+                    events.push(delivery.event);
+                }
+            }
+            tx.commit().await.unwrap();
+            events
+        };
+        assert!(told().await.is_empty(), "two pages are under way");
+        crawl.finish(vec![(&pages[0], leads_to(&[]))]).await;
+        assert_eq!(told().await, [WebhookEvent::Page]);
+        crawl.finish(vec![(&pages[1], Outcome::Lost { reason: "the worker died" })]).await;
+        assert_eq!(told().await, [WebhookEvent::Cancelled]);
+        assert!(told().await.is_empty(), "once");
     }
 }
 

@@ -118,6 +118,23 @@ pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageR
     rows.into_iter().map(row).collect()
 }
 
+/// Why a job failed: it fails when nothing but failures came of it, and the first is that of its first page.
+pub async fn first_failure(db: &Db, job: JobId) -> StoreResult<Option<String>> {
+    Ok(failed_of(db, job, 1).await?.into_iter().next().and_then(|page| page.error))
+}
+
+/// Bytes of the addresses and the words of [`failed_of`].
+pub async fn bytes_of_failed(db: &Db, job: JobId, limit: i64) -> StoreResult<i64> {
+    const SQL: &str = sql!(
+        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(url) + COALESCE(OCTET_LENGTH(error), 0)), 0) AS BIGINT) FROM \
+         (SELECT url, error FROM page WHERE job_id = $1 AND state = ",
+        PageState::Failed.sql(),
+        " ORDER BY finished_at, idx LIMIT $2) AS failed"
+    );
+    let sum: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_one(pool).await?);
+    Ok(sum.0)
+}
+
 /// The same behind one of them, given by the time of its failure and its place.
 pub async fn failed_since(
     db: &Db,

@@ -34,14 +34,14 @@ impl FrontierMemory {
     }
 
     /// Remembers what was committed.
-    pub fn learn(&self, job: JobId, discovery: &Discovery) {
+    pub fn learn<'a>(&self, job: JobId, found: impl Iterator<Item = &'a Found>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.count > MOST {
             *known = Known::default();
         }
         let keys = known.jobs.entry(job).or_default();
         let before = keys.len();
-        keys.extend(discovery.found.iter().chain(&discovery.blocked).filter_map(number));
+        keys.extend(found.filter_map(number));
         let learned = keys.len() - before;
         known.count += learned;
     }
@@ -61,7 +61,7 @@ mod tests {
         let (job, other) = (JobId::new(), JobId::new());
         let found = |n: u32| Found { key: format!("{n:032x}"), url: format!("http://x.test/{n}") };
         let page = Discovery { found: vec![found(1), found(2)], blocked: vec![found(3)], ..Discovery::default() };
-        memory.learn(job, &page);
+        memory.learn(job, page.addresses());
         let mut next = Discovery { found: vec![found(2), found(4)], blocked: vec![found(3)], ..Discovery::default() };
         let mut elsewhere = next.clone();
         memory.forget_known(job, &mut next);

@@ -3,9 +3,11 @@
 //! ```text
 //! frontier_memory, rules, turn   known addresses; what robots.txt says; when it is a page's turn
 //! visit, sitemaps                what a page leads to; what the sitemaps list
+//! ahead                          very many addresses, entered before their page ends
 //! page                           one page, around the attempt that every page has
 //! ```
 
+pub mod ahead;
 pub mod frontier_memory;
 pub mod page;
 mod rules;

@@ -9,6 +9,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::page::end::{Encoded, Outcome};
 use weir_shared::store::page::rows::SITEMAP_IDX;
 
+use super::ahead;
 use super::rules::{path_and_query, rules_of};
 use super::sitemaps;
 use super::turn::wait_for_turn;
@@ -51,7 +52,8 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     // For what is kept of the page nothing is asked of the site, robots.txt neither: what is known of it counts.
     if let Some(stored) = attempt_stored(task).await {
         let robots = context.process.robots.known(&url, &route).filter(|_| !scope.options().ignore_robots_txt);
-        return end(task, scope, url, robots, stored).await;
+        let route = Ended { route: &route, is_stored: true };
+        return end(task, scope, url, robots, route, stored).await;
     }
     if let Some(outcome) = rest::resting(task).await {
         return outcome;
@@ -61,9 +63,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
         false => Some(context.process.robots.get(&url, &route).await),
     };
     let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
-    // Where robots.txt could not be fetched, the attempt itself will tell the caller why the site is out of reach.
-    let is_unknown = robots.as_ref().is_some_and(|robots| robots.is_unreachable());
-    if !is_unknown && forbids(rules.as_ref(), &url) {
+    if forbids(rules.as_ref(), &url) {
         return Outcome::Blocked { key: scope.key(&url) };
     }
     match wait_for_turn(&context.process.db, page, scope.options(), rules.as_ref(), &url).await {
@@ -74,11 +74,30 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
             return Outcome::GivenBack;
         }
     }
-    end(task, scope, url, robots, attempt(task).await).await
+    let tried = attempt(task).await;
+    end(task, scope, url, robots, Ended { route: &route, is_stored: false }, tried).await
 }
 
 fn forbids(rules: Option<&RobotsRules>, url: &Url) -> bool {
     rules.is_some_and(|rules| !rules.allows(path_and_query(url)))
+}
+
+/// How robots.txt of the site where a page ended is had.
+struct Ended<'a> {
+    route: &'a SiteRoute,
+    /// No site was asked for the page, and none is for the file.
+    is_stored: bool,
+}
+
+impl Ended<'_> {
+    /// The file that counts for `end`, of a page that was asked for at `url` and whose own file is `robots`.
+    async fn robots(&self, task: &PageTask, robots: &Arc<Robots>, url: &Url, end: &Url) -> Option<Arc<Robots>> {
+        let store = &task.context.process.robots;
+        if end.origin() == url.origin() {
+            return Some(Arc::clone(robots));
+        }
+        if self.is_stored { store.known(end, self.route) } else { Some(store.get(end, self.route).await) }
+    }
 }
 
 /// The end of a page, as far as robots.txt lets it have one.
@@ -87,17 +106,39 @@ async fn end(
     scope: &Arc<CrawlScope>,
     url: Url,
     robots: Option<Arc<Robots>>,
+    ended: Ended<'_>,
     mut result: Tried,
 ) -> Outcome {
-    let rules = robots.map(|robots| rules_of(&robots, scope.options()));
+    let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
     let is_forbidden = forbids(rules.as_ref(), &url);
+    let is_error = result.as_ref().is_ok_and(|(product, _)| product.status >= 400);
     let harvest = result.as_mut().ok().and_then(|(product, _)| product.harvest.take());
     match (judge(task, result), harvest) {
         (Outcome::Done { .. }, _) if is_forbidden => Outcome::Blocked { key: scope.key(&url) },
         (Outcome::Done { document, credits }, Some(harvest)) => {
             let (sites, page) = (task.options().sites.clone(), &task.page);
-            let visit =
-                Visit { scope: Arc::clone(scope), rules, sites, url, is_start: page.idx == 0, depth: page.depth };
+            // A page that is not delivered wherever it ended needs no other site's file.
+            let is_open = page.idx == 0 || scope.is_in_reach(&harvest.url);
+            let end_robots = match robots.filter(|_| is_open && harvest.url != url) {
+                Some(robots) => ended.robots(task, &robots, &url, &harvest.url).await,
+                None => None,
+            };
+            let end_rules = end_robots.map(|robots| rules_of(&robots, scope.options()));
+            // The same page by another way, as over https: it is blocked under its own address.
+            let key = scope.key(&url);
+            if key == scope.key(&harvest.url) && forbids(end_rules.as_ref(), &harvest.url) {
+                return Outcome::Blocked { key };
+            }
+            let visit = Visit {
+                scope: Arc::clone(scope),
+                rules,
+                end_rules,
+                sites,
+                url,
+                is_error,
+                is_start: page.idx == 0,
+                depth: page.depth,
+            };
             conclude(task, visit, harvest, document, credits).await
         }
         (outcome, _) => outcome,
@@ -109,6 +150,7 @@ async fn conclude(task: &PageTask, visit: Visit, harvest: Harvest, document: Enc
     match blocking(task.holder(), move || Ok(visit.conclude(harvest))).await {
         Ok((is_wanted, mut discovery)) => {
             task.context.process.frontiers.forget_known(task.page.job_id, &mut discovery);
+            ahead::enter(task, &mut discovery).await;
             Outcome::Crawled {
                 document: is_wanted.then_some(document),
                 credits: if is_wanted { credits } else { 0 },

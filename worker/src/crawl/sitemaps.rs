@@ -15,11 +15,11 @@ use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::store::StoreResult;
-use weir_shared::store::frontier::add_from_sitemap;
+use weir_shared::store::frontier::{Ahead, enter_ahead, is_full};
 use weir_shared::store::page::end::{Found, Outcome};
 use weir_shared::store::page::rows::Claimed;
 
-use super::rules::{path_and_query, rules_of};
+use super::rules::{LinkJudge, rules_of};
 use crate::context::WorkerContext;
 use crate::page::cpu::blocking;
 use crate::page::next_try::next_try;
@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const GROUP: usize = 1_000;
 /// Batches read ahead.
 const AHEAD: usize = 4;
+/// How often it is looked whether the crawl wants more, while nothing comes.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Reads the sitemaps, as far as the crawl has room for what they list.
 pub async fn run(task: &PageTask, scope: &Arc<CrawlScope>, route: SiteRoute) -> Outcome {
@@ -105,8 +107,11 @@ async fn take_in(
     let mut keys: HashSet<String> = HashSet::new();
     let (mut found, mut blocked) = (Vec::new(), Vec::new());
     loop {
-        let batch = batches.recv().await;
-        let is_last = batch.is_none();
+        let (batch, is_idle) = match tokio::time::timeout(LOOK, batches.recv()).await {
+            Ok(batch) => (batch, false),
+            Err(_) => (None, true),
+        };
+        let is_last = batch.is_none() && !is_idle;
         if let Some(mut batch) = batch {
             batch.entries.retain(|entry| sites.allows(&entry.url));
             let (scope, rules) = (Arc::clone(scope), rules.clone());
@@ -120,17 +125,18 @@ async fn take_in(
             found.extend(more_found.into_iter().filter(|f: &Found| keys.insert(f.key.clone())));
             blocked.extend(more_blocked.into_iter().filter(|f: &Found| keys.insert(f.key.clone())));
         }
-        if found.len() + blocked.len() >= GROUP || is_last && !(found.is_empty() && blocked.is_empty()) {
+        if found.len() + blocked.len() >= GROUP || (is_last || is_idle) && !(found.is_empty() && blocked.is_empty()) {
             count += found.len();
-            let wants_more =
-                add_from_sitemap(&context.process.db, page, &found, &blocked, context.process.db.now()).await?;
+            let part = Ahead { found: &found, blocked: &blocked, depth: 0, base: None };
+            let wanted = enter_ahead(&context.process.db, page, part, context.process.db.now()).await?;
             found.clear();
             blocked.clear();
-            if !wants_more {
+            if !wanted.found {
                 return Ok(count);
             }
         }
-        if is_last {
+        // A file that does not come is not waited for where nobody wants what it lists.
+        if is_last || is_idle && is_full(&context.process.db, page.job_id).await? {
             return Ok(count);
         }
     }
@@ -139,14 +145,13 @@ async fn take_in(
 /// What of a batch the crawl follows, and what of that robots.txt forbids.
 fn sort(scope: &CrawlScope, rules: Option<&RobotsRules>, batch: Batch) -> (Vec<Found>, Vec<Found>) {
     let (mut found, mut blocked) = (Vec::new(), Vec::new());
-    let origin = scope.base().origin();
+    let mut judge = LinkJudge::new(rules, scope.base());
     for entry in batch.entries {
         let url = entry.url;
         if !scope.follows(&url) {
             continue;
         }
-        let forbids = rules.is_some_and(|rules| url.origin() == origin && !rules.allows(path_and_query(&url)));
-        let list = if forbids { &mut blocked } else { &mut found };
+        let list = if judge.forbids(&url) { &mut blocked } else { &mut found };
         list.push(Found { key: scope.key(&url), url: url.into() });
     }
     (found, blocked)

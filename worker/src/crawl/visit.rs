@@ -9,18 +9,22 @@ use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::store::page::end::{Discovery, Found};
 
-use super::rules::path_and_query;
+use super::rules::{LinkJudge, path_and_query};
 use crate::page::product::Harvest;
 use crate::site::RobotsRules;
 
 /// A page that was fetched, before it is known where it leads.
 pub struct Visit {
     pub scope: Arc<CrawlScope>,
+    /// What robots.txt says where the page was asked for, and where it ended.
     pub rules: Option<RobotsRules>,
+    pub end_rules: Option<RobotsRules>,
     /// Sites that links do not lead to.
     pub sites: SiteRules,
     /// As asked for.
     pub url: Url,
+    /// The site answered with an error.
+    pub is_error: bool,
     pub is_start: bool,
     /// How many links away from the start page it was found.
     pub depth: i64,
@@ -31,17 +35,25 @@ impl Visit {
     pub fn conclude(self, harvest: Harvest) -> (bool, Discovery) {
         let mut discovery = Discovery::default();
         let mut scope = Arc::clone(&self.scope);
+        if harvest.url != self.url && self.forbids_end(&harvest.url) {
+            return (false, self.blocked_at(&harvest.url));
+        }
         if self.is_start {
             scope = self.settle(&harvest.url, &mut discovery);
         }
         let is_wanted = self.is_wanted(&scope, &harvest.url, &mut discovery);
+        if self.is_start && !(self.url.username().is_empty() && self.url.password().is_none()) {
+            let text = "The name and password in the start page's address were sent for that page alone: the other pages \
+                were asked for without them. An Authorization header in scrapeOptions goes to all pages of the site.";
+            warn(&mut discovery, text);
+        }
         let own = scope.key(&self.url);
         let mut keys = HashSet::from([own]);
-        for alias in [Some(&harvest.url), harvest.canonical.as_ref().filter(|url| self.is_trusted(&harvest.url, url))] {
-            let Some(key) = alias.map(|url| scope.key(url)) else { continue };
-            if is_wanted && keys.insert(key.clone()) {
-                discovery.aliases.push(key);
-            }
+        if is_wanted {
+            discovery.is_error = self.is_error;
+            discovery.end = Some(scope.key(&harvest.url)).filter(|key| keys.insert(key.clone()));
+            let canonical = harvest.canonical.as_ref().filter(|url| self.is_trusted(&harvest.url, url));
+            discovery.canonical = canonical.map(|url| scope.key(url)).filter(|key| keys.insert(key.clone()));
         }
         let options = scope.options();
         let is_deep = options.max_discovery_depth.is_some_and(|most| self.depth >= most);
@@ -49,6 +61,21 @@ impl Visit {
             self.follow(&scope, &harvest, keys, &mut discovery);
         }
         (is_wanted, discovery)
+    }
+
+    fn forbids_end(&self, end: &Url) -> bool {
+        self.end_rules.as_ref().is_some_and(|rules| !rules.allows(path_and_query(end)))
+    }
+
+    /// A redirect led where robots.txt forbids it: nothing of that page is used, and the crawl names it.
+    fn blocked_at(&self, end: &Url) -> Discovery {
+        let mut discovery = Discovery::default();
+        discovery.blocked.push(Found { key: self.scope.key(end), url: end.to_string() });
+        if self.is_start {
+            let text = "robots.txt forbids the page that the start page redirects to, so it was not read.";
+            discovery.warning = Some(text.to_owned());
+        }
+        discovery
     }
 
     /// A start page that redirects moves the site, as long as it is the same one.
@@ -70,27 +97,27 @@ impl Visit {
             if !is_wanted {
                 let text =
                     "The start page does not match includePaths and excludePaths: it was read for its links only.";
-                discovery.warning = Some(text.to_owned());
+                warn(discovery, text);
             }
             return is_wanted;
         }
         if *end == self.url {
             return true;
         }
-        let is_allowed = self.url.origin() != end.origin()
-            || self.rules.as_ref().is_none_or(|rules| rules.allows(path_and_query(end)));
-        is_allowed && scope.is_in_reach(end) && scope.matches_patterns(end)
+        scope.is_in_reach(end) && scope.matches_patterns(end)
     }
 
-    /// Whether to believe what a page calls itself: only inside its site, and where variants count as one page.
+    /// Whether to believe what a page calls itself: only inside its site, where variants count as one page, and not what
+    /// stands on a page about an error.
     fn is_trusted(&self, end: &Url, canonical: &Url) -> bool {
-        self.scope.options().deduplicate_similar_urls && is_same_site(end, canonical)
+        !self.is_error && self.scope.options().deduplicate_similar_urls && is_same_site(end, canonical)
     }
 
     /// Sorts the page's links into those to follow and those that robots.txt forbids. Links to other hosts are judged
     /// when they are asked for. Of several addresses of one page the shortest is asked for: `/` and not `/index.html`.
     fn follow(&self, scope: &CrawlScope, harvest: &Harvest, keys: HashSet<String>, discovery: &mut Discovery) {
         let mut places: HashMap<String, usize> = HashMap::new();
+        let mut judge = LinkJudge::new(self.rules.as_ref(), &self.url);
         for link in &harvest.links {
             let Some(url) = usable(link) else { continue };
             if !scope.follows(&url) || !self.sites.allows(&url) {
@@ -108,13 +135,17 @@ impl Visit {
                 continue;
             }
             places.insert(key.clone(), discovery.found.len());
-            let forbids =
-                |rules: &RobotsRules| url.origin() == self.url.origin() && !rules.allows(path_and_query(&url));
-            let is_blocked = self.rules.as_ref().is_some_and(forbids);
-            let list = if is_blocked { &mut discovery.blocked } else { &mut discovery.found };
+            let list = if judge.forbids(&url) { &mut discovery.blocked } else { &mut discovery.found };
             list.push(Found { key, url: url.into() });
         }
     }
+}
+
+fn warn(discovery: &mut Discovery, sentence: &str) {
+    discovery.warning = Some(match discovery.warning.take() {
+        Some(text) => format!("{text} {sentence}"),
+        None => sentence.to_owned(),
+    });
 }
 
 /// A link as an address to ask for: without its fragment.
@@ -139,7 +170,9 @@ mod tests {
             sites: SiteRules::default(),
             scope: Arc::new(CrawlScope::new(Url::parse("http://x.test/").unwrap(), &options).unwrap()),
             rules: Some(rules_of(&robots, &options)),
+            end_rules: Some(rules_of(&robots, &options)),
             url: Url::parse(at).unwrap(),
+            is_error: false,
             is_start,
             depth: 1,
         }
@@ -175,7 +208,7 @@ mod tests {
             None,
             &links,
         ));
-        assert!(wanted && found.aliases.is_empty());
+        assert!(wanted && found.end.is_none() && found.canonical.is_none());
         assert_eq!(urls(&found.found), ["http://x.test/a", "http://x.test/b/", "http://x.test/d?q"]);
         assert_eq!(urls(&found.blocked), ["http://x.test/private/b"]);
         let shallow = CrawlOptions { max_discovery_depth: Some(1), ..CrawlOptions::default() };
@@ -188,24 +221,31 @@ mod tests {
         let to = |end: &str| {
             let (wanted, found) =
                 visit("http://x.test/a", false, CrawlOptions::default()).conclude(harvest(end, None, &[]));
-            (wanted, found.aliases.len())
+            (wanted, usize::from(found.end.is_some()))
         };
         assert_eq!(to("http://x.test/b"), (true, 1));
         assert_eq!(to("https://www.x.test/a/"), (true, 0));
         assert_eq!(to("http://y.test/b"), (false, 0));
         assert_eq!(to("http://x.test/private/b"), (false, 0));
+        let shut = harvest("http://x.test/private/b", None, &["http://x.test/c"]);
+        let (wanted, found) = visit("http://x.test/a", true, CrawlOptions::default()).conclude(shut);
+        assert_eq!((wanted, urls(&found.blocked)), (false, vec!["http://x.test/private/b"]), "it is named");
+        assert!(found.found.is_empty() && found.warning.is_some_and(|text| text.contains("robots.txt")));
     }
 
     #[test]
     fn a_canonical_address_counts_inside_the_site() {
         let names = |canonical: &str, options: CrawlOptions| {
             let page = harvest("http://x.test/a?x=1", Some(canonical), &[]);
-            visit("http://x.test/a?x=1", false, options).conclude(page).1.aliases.len()
+            usize::from(visit("http://x.test/a?x=1", false, options).conclude(page).1.canonical.is_some())
         };
         assert_eq!(names("http://x.test/a", CrawlOptions::default()), 1);
         assert_eq!(names("http://y.test/a", CrawlOptions::default()), 0);
         let exact = CrawlOptions { deduplicate_similar_urls: false, ..CrawlOptions::default() };
         assert_eq!(names("http://x.test/a", exact), 0);
+        let page = harvest("http://x.test/a?x=1", Some("http://x.test/a"), &[]);
+        let broken = Visit { is_error: true, ..visit("http://x.test/a?x=1", false, CrawlOptions::default()) };
+        assert!(broken.conclude(page).1.canonical.is_none(), "an error says nothing of its address");
     }
 
     #[test]

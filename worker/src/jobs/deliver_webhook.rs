@@ -18,7 +18,7 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document_v1::shaped;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::monitor::{CheckStatus, PageStatus};
-use weir_shared::domain::webhook::{WebhookSpec, signature};
+use weir_shared::domain::webhook::{WebhookSpec, may_carry, signature};
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::{CheckId, DeliveryId, JobId, TeamId};
 use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
@@ -218,8 +218,9 @@ async fn attempt(
             return Tried::PutOff;
         }
     };
-    let mut headers: Vec<(String, String)> =
-        spec.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    // Jobs of earlier builds may have others.
+    let given = spec.headers.iter().filter(|(name, _)| may_carry(name));
+    let mut headers: Vec<(String, String)> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
     headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
     if let Some(secret) = secret {
         let signature = signature(secret, &body);
@@ -305,7 +306,10 @@ async fn body(
         },
         _ if kind.is_task() => {}
         (WebhookEvent::Cancelled, _) => error = Some("The job was cancelled.".to_owned()),
-        (WebhookEvent::Failed, _) => error = Some("The job failed.".to_owned()),
+        (WebhookEvent::Failed, _) => {
+            let first = pages::first_failure(db, delivery.job_id).await?;
+            error = Some(first.unwrap_or_else(|| "The job failed.".to_owned()));
+        }
         _ => {}
     }
     let body = Body {

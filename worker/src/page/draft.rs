@@ -201,7 +201,7 @@ impl Draft {
         document.derived = digest
             .filter(|_| !response.derived.is_empty())
             .map(|digest| Derived { digest, pieces: response.derived }.into());
-        Ok(Product { document, harvest, credits })
+        Ok(Product { document, harvest, status: response.status, credits })
     }
 
     /// What the page costs: the same whether its site was asked or not, but for lockdown.

@@ -6,6 +6,8 @@ use weir_shared::store::page::end::Encoded;
 /// What came of a page.
 pub struct Product {
     pub document: Encoded,
+    /// The status that the site answered with.
+    pub status: u16,
     /// What it costs; its metadata says the same.
     pub credits: i64,
     /// For a crawl: what the page leads to.

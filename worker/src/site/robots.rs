@@ -25,8 +25,6 @@ pub struct Robots {
     pub sitemaps: Vec<String>,
     /// The file could not be had for reasons of the site's: nothing may be asked for (RFC 9309 §2.3.1.4).
     closed: bool,
-    /// It could not be had because the site cannot be reached.
-    unreachable: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -58,19 +56,9 @@ impl Robots {
         Self::default()
     }
 
-    /// Nothing is allowed: the file exists or may exist, and could not be had.
+    /// Nothing is allowed: the file may exist, and the site cannot give it at the moment.
     pub fn closed() -> Self {
         Self { closed: true, ..Self::default() }
-    }
-
-    /// The same, because the site cannot be reached: a page of it would say so too, and better.
-    pub fn unreachable() -> Self {
-        Self { unreachable: true, ..Self::closed() }
-    }
-
-    /// Whether nothing is known of the site but that it could not be reached.
-    pub fn is_unreachable(&self) -> bool {
-        self.unreachable
     }
 
     /// Reads a file; the first [`MAX_BYTES`] of it.
@@ -162,15 +150,23 @@ impl RobotsRules {
     /// Whether a path with its query (`/a/b?c`) may be asked for. The longest rule that matches decides; of two equally
     /// long ones the one that allows.
     pub fn allows(&self, path_and_query: &str) -> bool {
+        self.judge(path_and_query).0
+    }
+
+    /// The same with the work that it took, where 1 is a rule that begins otherwise than the path: a file may have
+    /// thousands of rules that must be looked for all over each path.
+    pub fn judge(&self, path_and_query: &str) -> (bool, usize) {
         if path_and_query == "/robots.txt" {
-            return true;
+            return (true, 1);
         }
         if self.closed {
-            return false;
+            return (false, 1);
         }
         let path = normalize(path_and_query);
+        let mut work = 0;
         let mut best: Option<&Rule> = None;
         for rule in &self.rules {
+            work += rule.pattern.work(&path);
             let better = best.is_none_or(|best| {
                 let (new, old) = (rule.pattern.length(), best.pattern.length());
                 new > old || (new == old && rule.allows)
@@ -179,7 +175,7 @@ impl RobotsRules {
                 best = Some(rule);
             }
         }
-        best.is_none_or(|rule| rule.allows)
+        (best.is_none_or(|rule| rule.allows), work)
     }
 }
 

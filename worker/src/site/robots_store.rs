@@ -1,7 +1,8 @@
 //! The robots.txt of sites lately visited, shared by the process.
 //!
-//! RFC 9309 §2.3.1: a file that is not there (4xx) allows everything; one that the site cannot give at the moment (5xx,
-//! no connection, no name) forbids everything, and is asked for again soon.
+//! RFC 9309 §2.3.1: a file that is not there (4xx) allows everything; one that the site cannot give at the moment (5xx)
+//! forbids everything, and is asked for again soon. Where there is no answer at all nothing is forbidden either: the page
+//! itself says better why it is out of reach.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,7 +149,7 @@ impl RobotsStore {
                 tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "no robots.txt could be had");
                 // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
-                let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
+                let robots = if is_answered { Robots::closed() } else { Robots::open() };
                 // What the proxies of one place cannot do tells nothing about the site.
                 let counts = if matches!(error, FetchError::Proxy { .. }) { Duration::ZERO } else { FAILED };
                 return Known { robots: Arc::new(robots), until: clock::deadline(counts), refused: None };
@@ -243,7 +244,7 @@ mod tests {
             assert_eq!(robots.rules("x").allows("/page"), allowed, "{status}");
         }
         let nobody: Url = "http://127.0.0.1:2/".parse().expect("a URL");
-        assert!(!store().get(&nobody, &SiteRoute::default()).await.rules("x").allows("/"));
+        assert!(store().get(&nobody, &SiteRoute::default()).await.rules("x").allows("/"), "the page says why");
     }
 
     #[tokio::test]

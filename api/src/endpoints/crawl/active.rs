@@ -1,7 +1,8 @@
 //! `GET /v2/crawl/active` and `/ongoing` (spec 4.11, wire 5.6): the team's running crawls with their options. Every key of
 //! the team reads them, so values of headers and what actions type, which is where a caller's secrets stand, are left out.
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::http::header::ContentType;
+use actix_web::{HttpRequest, HttpResponse, web};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,12 +14,15 @@ use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
 
 use crate::app::AppData;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Crawls in one answer: there is no paging for them.
 const MOST: i64 = 1_000;
+
+/// What one of them takes in the answer beside what was asked for, about, bytes: options that stand at their defaults.
+const ABOUT: i64 = 2_048;
 
 /// Stands where a caller's secret may have been.
 const HIDDEN: &str = "[hidden]";
@@ -74,12 +78,21 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// 401 without a key.
+/// 401 without a key, and 429 when the team's other answers leave no room.
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let running = crawls::active(&app.db, caller.team_id(), app.db.now(), MOST).await?;
-    let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
-    Ok(HttpResponse::Ok().json(Body { success: true, crawls }))
+    let (team, now) = (caller.team_id(), app.db.now());
+    let (count, bytes) = crawls::bytes_of_active(&app.db, team, now, MOST).await?;
+    let bytes = usize::try_from(bytes + count * ABOUT).unwrap_or(usize::MAX);
+    app.answers.room(team, bytes).await?.keep_for_answer(&request);
+    let running = crawls::active(&app.db, team, now, MOST).await?;
+    // Long lists of patterns are read and written off the threads of requests.
+    let made = web::block(move || {
+        let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, StoreError>>()?;
+        Ok::<_, StoreError>(serde_json::to_vec(&Body { success: true, crawls })?)
+    });
+    let body = made.await.map_err(|error| ApiError::internal(&error))??;
+    Ok(HttpResponse::Ok().content_type(ContentType::json()).body(body))
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::crawls;
+use weir_shared::store::jobs::JobRow;
 use weir_shared::store::pages::{self, PageRow};
 
 use super::{Names, Served, load, served_by};
-use crate::app::AppData;
+use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -20,8 +21,8 @@ use crate::openapi::Operation;
 
 /// Failed pages in one answer: there is no paging for them.
 const MOST: i64 = 10_000;
-/// What one of them takes in the answer, about, bytes.
-const ABOUT: usize = 512;
+/// What one of either takes in the answer beside its own texts, about, bytes.
+const ABOUT: i64 = 192;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -89,8 +90,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     if job.team_id != caller.team_id() {
         return Err(ApiError::new(ErrorCode::Forbidden, "Forbidden"));
     }
-    let about = usize::try_from(job.failed.min(MOST)).unwrap_or_default() * ABOUT;
-    app.answers.room(job.team_id, about).await?.keep_for_answer(&request);
+    app.answers.room(job.team_id, bytes(&app, &job).await?).await?.keep_for_answer(&request);
     let failed = match job.failed {
         0 => Vec::new(),
         _ => pages::failed_of(&app.db, id, MOST).await?,
@@ -101,4 +101,20 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     };
     let errors = failed.into_iter().map(Entry::from).collect();
     Ok(HttpResponse::Ok().json(Body { success: true, errors, robots_blocked }))
+}
+
+/// What the answer about a job takes, about: addresses may be long.
+async fn bytes(app: &App, job: &JobRow) -> ApiResult<usize> {
+    let failed = match job.failed {
+        0 => 0,
+        count => pages::bytes_of_failed(&app.db, job.id, MOST).await? + count.min(MOST) * ABOUT,
+    };
+    let blocked = match job.kind {
+        JobKind::Crawl => {
+            let (count, bytes) = crawls::bytes_of_blocked(&app.db, job.id, MOST).await?;
+            bytes + count * ABOUT
+        }
+        _ => 0,
+    };
+    Ok(usize::try_from(failed + blocked).unwrap_or(usize::MAX))
 }

@@ -127,8 +127,7 @@ impl<'a> Body<'a> {
             self.warning = counts.warning;
         }
         if job.status == JobStatus::Failed {
-            // A crawl fails when nothing but failures came of it: the first is that of its start page.
-            let first = pages::failed_of(&app.db, job.id, 1).await?.into_iter().next().and_then(|page| page.error);
+            let first = pages::first_failure(&app.db, job.id).await?;
             self.success = false;
             self.error = Some(first.unwrap_or_else(|| "The crawl failed.".to_owned()));
         }

@@ -1,5 +1,7 @@
 //! When two addresses are one page: each is written in one normal form, whose digest is its key.
 
+use std::borrow::Cow;
+
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -80,9 +82,9 @@ fn is_tracking(pair: &str) -> bool {
 }
 
 /// Percent-encoding in one form (RFC 3986 6.2.2): what needs none has none, digits are capitals.
-fn plain(text: &str) -> String {
+pub(in crate::domain) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -104,7 +106,7 @@ fn plain(text: &str) -> String {
         rest = &rest[at + 3..];
     }
     out.push_str(rest);
-    out
+    Cow::Owned(out)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which addresses a crawl goes to: the site, the path, the patterns, the kind of file. Robots.txt is not its business.
 
+use percent_encoding::percent_decode_str;
 use regex::{RegexSet, RegexSetBuilder};
 use url::{Host, Url};
 use weir_suffixes::registered_domain;
@@ -130,8 +131,12 @@ impl CrawlScope {
         } else {
             url.path()
         };
-        let wanted = self.include.is_empty() || self.include.is_match(text);
-        wanted && !self.exclude.is_match(text)
+        // People write `über`, addresses have `%C3%BCber`: both forms count.
+        let decoded = percent_decode_str(text).decode_utf8().ok().filter(|decoded| decoded != text);
+        let matches = |patterns: &RegexSet| {
+            patterns.is_match(text) || decoded.as_ref().is_some_and(|decoded| patterns.is_match(decoded))
+        };
+        (self.include.is_empty() || matches(&self.include)) && !matches(&self.exclude)
     }
 }
 
@@ -257,6 +262,21 @@ mod tests {
             ("https://x.test/?q=about", false),
         ] {
             assert_eq!(follows(&by_path, url), expected, "{url}");
+        }
+        let foreign = CrawlOptions {
+            include_paths: vec!["^/blog/über".to_owned(), "^/a%20b".to_owned()],
+            exclude_paths: vec!["größe".to_owned()],
+            ..CrawlOptions::default()
+        };
+        let foreign = scope("https://x.test/", foreign);
+        for (url, expected) in [
+            ("https://x.test/blog/über/1", true),
+            ("https://x.test/blog/%c3%bcber/1", true),
+            ("https://x.test/blog/über/größe", false),
+            ("https://x.test/a b", true),
+            ("https://x.test/blog/uber", false),
+        ] {
+            assert_eq!(follows(&foreign, url), expected, "{url}");
         }
         assert!(!by_path.matches_patterns(by_path.base()), "the start page is held to them too");
         let full = scope("https://x.test/", CrawlOptions { regex_on_full_url: true, ..options });

@@ -9,7 +9,7 @@ use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, read_id};
-use crate::domain::webhook::WebhookSpec;
+use crate::domain::webhook::{WebhookSpec, may_carry};
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
 
@@ -174,6 +174,11 @@ fn read_webhook_object(
     }
     let headers =
         webhook.get("headers").map(|v| read_headers(v, webhook.path_of("headers"), webhook.issues)).unwrap_or_default();
+    for name in headers.keys().filter(|name| !may_carry(name)) {
+        let mut path = webhook.path_of("headers");
+        path.push(name.as_str().into());
+        webhook.issues.rule(path, format!("headers: {name} is written by the service itself"));
+    }
     let metadata = read_metadata(&mut webhook);
     let events = webhook.strings("events", 100).unwrap_or_default();
     for (i, event) in events.iter().enumerate() {

@@ -547,6 +547,16 @@ fn every_rule_of_a_batch_is_held() {
             json!(["webhook", "headers", "a"]),
             "invalid_type",
         ),
+        (
+            json!({"webhook": {"url": "http://a.com", "headers": {"X-A": "1", "Content-length": "3"}}}),
+            json!(["webhook", "headers", "Content-length"]),
+            "custom",
+        ),
+        (
+            json!({"webhook": {"url": "http://a.com", "headers": {"Host": "b.com"}}}),
+            json!(["webhook", "headers", "Host"]),
+            "custom",
+        ),
         (json!({"webhook": {"url": "http://a.com", "metadata": 1}}), json!(["webhook", "metadata"]), "invalid_type"),
     ] {
         let error = batch(body.clone()).expect_err(&body.to_string());

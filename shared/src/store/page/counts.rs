@@ -68,6 +68,9 @@ pub(super) async fn count(
             let end = has_ended.then_some(after.status);
             let pages: &[PageId] = if after.kind.is_task() { &[] } else { &delta.pages };
             queue_events(tx, after.team, *job, &spec, pages, end, now).await?;
+            if after.status == JobStatus::Cancelled && spec.wants(WebhookEvent::Cancelled) {
+                cancel::tell_end(tx, *job, after.team, now).await?;
+            }
         }
     }
     Ok(counted)

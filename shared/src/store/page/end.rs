@@ -132,8 +132,12 @@ pub struct Found {
 /// What a page of a crawl brought besides its document.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
-    /// Keys of the page's other addresses: where its redirects ended, what it calls itself.
-    pub aliases: Vec<String>,
+    /// Key of where its redirects ended.
+    pub end: Option<String>,
+    /// Key of what the page calls itself: only a page that is well speaks for this one.
+    pub canonical: Option<String>,
+    /// The site answered with an error.
+    pub is_error: bool,
     /// Links that the crawl follows, in order, without repeats.
     pub found: Vec<Found>,
     /// Links that it would follow if robots.txt did not forbid them.
@@ -145,9 +149,16 @@ pub struct Discovery {
 }
 
 impl Discovery {
+    /// What is to be entered: links that are followed, and links that robots.txt forbids.
+    pub fn addresses(&self) -> impl Iterator<Item = &Found> {
+        self.found.iter().chain(&self.blocked)
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.aliases.is_empty()
+        self.end.is_none()
+            && self.canonical.is_none()
+            && !self.is_error
             && self.found.is_empty()
             && self.blocked.is_empty()
             && self.base.is_none()
