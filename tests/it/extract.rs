@@ -225,6 +225,28 @@ async fn without_a_model_or_a_search_it_is_refused_by_the_settings_name() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_timeout_ends_what_is_under_way() {
+    let model = ModelStandIn::answering(|_, _| Said::Hang).await;
+    let (pages, site) = (OwnPages::start().await, FixtureSite::start().await);
+    let service = TestService::start_with(options(Database::Sqlite, &model)).await;
+    let (page, slow) = (write_pages(&pages).remove(0), site.url("/hang"));
+    // A page that does not come, a model that does not answer, and a site that cannot be mapped.
+    for url in [slow.clone(), page, format!("{slow}/*")] {
+        let body = json!({ "urls": [url], "schema": kettle(), "timeout": 2000, "scrapeOptions": {"maxAge": 0} });
+        let id = service.post("/v2/extract", &body).await.id();
+        let path = format!("/v2/extract/{id}");
+        let status = wait_until_within(Duration::from_secs(15), "the timeout ends it", || async {
+            let status = service.get(&path).await.ok();
+            (status["status"] != "processing").then_some(status)
+        })
+        .await;
+        let error = status["error"].as_str().unwrap_or_default();
+        assert!(status["status"] == "failed" && error.contains("within its timeout"), "{url}: {status}");
+    }
+    site.end();
+}
+
 /// A worker is killed when it gets to `point` for the `arrival`-th time; the extraction is as if nothing had been.
 async fn survive_a_kill(database: Database, point: FaultPoint, arrival: usize) {
     let model = ModelStandIn::answering(reads).await;

@@ -140,6 +140,20 @@ async fn every_kind_is_read_from_a_form_and_from_an_address() {
     // Title, author and dates of the file are the document's.
     let book =
         parse(service.caller(), "book.epub", "application/epub+zip", &fixture("book.epub"), &json!({})).await.ok();
+    // A name outside of ASCII, as .NET writes it and as RFC 6266 alone has it.
+    for names in
+        ["filename=\"=?utf-8?B?5LitLmNzdg==?=\"; filename*=utf-8''%E4%B8%AD.csv", "filename*=UTF-8''%E4%B8%AD.csv"]
+    {
+        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=file; {names}\r\n\r\n");
+        let named = send(service.caller(), &[[head.as_bytes(), b"a,b\n1,2\n\r\n"].concat()]).await.ok();
+        assert_eq!(named["data"]["metadata"]["sourceURL"], "中.csv", "{named}");
+    }
+    // What ends by its slash in XML swallows nothing.
+    let xhtml = b"<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><body><script src='x'/><p>Read on.</p></body></html>";
+    for name in ["a.xhtml", "a.html"] {
+        let page = parse(service.caller(), name, "application/octet-stream", xhtml, &json!({})).await.ok();
+        assert!(page["data"]["markdown"].as_str().unwrap().contains("Read on."), "{page}");
+    }
     let metadata = &book["data"]["metadata"];
     assert_eq!((metadata["title"].as_str(), metadata["author"].as_str()), (Some("A Small Book"), Some("Mary Shelley")));
 }
@@ -156,6 +170,19 @@ async fn what_cannot_be_read_is_told_by_name() {
         "{}",
         refused.text
     );
+    let refused = parse(caller, "a.avif", "image/avif", b"\0\0\0\x1cftypavif", &json!({})).await;
+    assert_eq!((refused.status, refused.code()), (400, "UNSUPPORTED_FILE_TYPE"), "{}", refused.text);
+    // A form that ends without its last boundary, with a line that may go on and without.
+    for end in ["\r\n", "\r", "", "\r\n--part"] {
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.csv\"\r\n\r\na,b{end}"
+        );
+        let request = caller.request(reqwest::Method::POST, "/v2/parse").body(head);
+        let request = request.header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"));
+        let refused = caller.send(request.timeout(std::time::Duration::from_secs(20))).await;
+        assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{end:?}: {}", refused.text);
+        assert!(refused.error().contains("cannot be read"), "{end:?}: {}", refused.text);
+    }
     let refused = parse(caller, "a.docx", DOCX, &docx, &json!({"waitFor": 5})).await;
     assert_eq!((refused.status, refused.code()), (400, "PARSE_UNSUPPORTED_OPTIONS"));
     assert_eq!(refused.error(), "Parse uploads do not support waitFor.");

@@ -289,6 +289,12 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
     } else {
         assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "{}", answer.text);
     }
+    if is_installed {
+        let broken = site.serve_file("broken.png", "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()).await;
+        let answer = service.post("/v2/scrape", &json!({ "url": broken, "parsers": [{ "type": "image" }] })).await;
+        assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "{}", answer.text);
+        assert!(answer.error().contains("damaged"), "{}", answer.text);
+    }
     let answer = service.post("/v2/scrape", &json!({ "url": image })).await;
     assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "images are read on demand");
 
@@ -422,6 +428,39 @@ fn a_damaged_pdf_neither_hangs_nor_takes_more_than_it_may() {
         }
     }
     assert!(read_well > 50 && refused > 20, "{read_well} read, {refused} refused: the files are not damaged as meant");
+}
+
+#[test]
+fn a_form_says_what_was_filled_in_and_half_a_file_is_damaged() {
+    let mut file = pdf_of(&[Ok("A form")]);
+    let before = file.windows(9).rposition(|part| part == b"startxref").unwrap();
+    let start = String::from_utf8_lossy(&file[before..]).split_whitespace().nth(1).unwrap().to_owned();
+    let objects = [
+        "1 0 obj\n<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [50 0 R 51 0 R 52 0 R] >> >>\nendobj\n",
+        "50 0 obj\n<< /FT /Tx /T (city) /V (Bern *old*) >>\nendobj\n",
+        "51 0 obj\n<< /FT /Tx /T (nothing) /DV (x) >>\nendobj\n",
+        "52 0 obj\n<< /FT /Btn /Ff 65536 /T (send) /V (x) >>\nendobj\n",
+    ];
+    let mut places = Vec::new();
+    for object in objects {
+        places.push(format!("{:010} 00000 n \n", file.len()));
+        file.extend(object.bytes());
+    }
+    let table = file.len();
+    file.extend(format!("xref\n1 1\n{}50 3\n{}", places[0], places[1..].concat()).bytes());
+    file.extend(format!("trailer\n<< /Size 53 /Root 1 0 R /Prev {start} >>\nstartxref\n{table}\n%%EOF\n").bytes());
+    let (status, text) = read(&file);
+    assert!(status.success() && text.contains("A form"), "{status} {text}");
+    assert!(text.contains(r#""fields":["city: Bern \\*old\\*"]"#), "{text}");
+
+    // Its pages are there, and nothing of what they show.
+    let half = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n\
+        2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n\
+        3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 842 595] /Contents 9 0 R /Resources << >> >>\nendobj\n";
+    let (status, text) = read(half.as_bytes());
+    assert!(status.success() && text.contains("its end is missing"), "{status} {text}");
+    let (status, text) = read(format!("{half}trailer\n<< /Root 1 0 R >>\nstartxref\n9\n%%EOF\n").as_bytes());
+    assert!(status.success() && text.contains(r#"{"Ok""#), "{status} {text}");
 }
 
 #[test]

@@ -176,6 +176,23 @@ async fn backends_are_asked_in_order_and_their_failures_are_told() {
     assert!(refused.error().contains("WEIR_SEARCH_URL"), "{}", refused.text);
 }
 
+#[tokio::test]
+async fn what_is_an_order_to_the_backend_takes_nobodys_search_away() {
+    let backend = SearchStandIn::start(|asked| match asked.query["q"].starts_with('!') {
+        true => Answered::Status(302, "content-type: text/html\r\nlocation: https://elsewhere.example/"),
+        false => Answered::Json(json!({"results": [{"url": "https://a.example/", "title": "A"}]})),
+    })
+    .await;
+    let service = TestService::start_with(options(Database::Sqlite, &[&backend])).await;
+    for query in ["!!g kettle", "!images kettle", "kettle"] {
+        let found = service.post("/v2/search", &json!({ "query": query })).await.ok();
+        assert_eq!(found["data"]["web"][0]["url"], "https://a.example/", "{query}: {found}");
+    }
+    let refused = service.post("/v2/search", &json!({"query": "!!"})).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert!(service.post("/v2/search", &json!({"query": "kettle"})).await.status == 200, "nobody rests for it");
+}
+
 /// As Brave's smallest plan: it says by `X-RateLimit-Reset` alone when it takes the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backend_of_one_request_a_second_serves_two_teams() {

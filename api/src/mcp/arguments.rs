@@ -1,4 +1,5 @@
-//! What a model gives a tool, as the route wants it. Nothing is judged here: what is wrong with it the route says.
+//! What a model gives a tool, as the route wants it. What is wrong with it the route says; only without an id there is none to
+//! ask.
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -24,13 +25,19 @@ const BESIDE: [(&str, &str, &str); 4] = [
 ];
 
 /// Takes arguments apart for a tool's route.
-pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Parts {
+///
+/// # Errors
+/// For the caller, where an id is missing that the route's path is made of.
+pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Result<Parts, String> {
     given.retain(|_, value| !is_empty(value));
-    let mut ids: Vec<String> =
-        tool.id.and_then(|name| given.shift_remove(name)).map(|id| text(&id)).into_iter().collect();
+    let mut ids = Vec::new();
+    let further = (tool.name == MONITOR_CHECK).then_some("checkId");
+    for name in tool.id.into_iter().chain(further) {
+        let id = given.shift_remove(name).ok_or_else(|| format!("{name} is required."))?;
+        ids.push(text(&id));
+    }
     match tool.name {
         MONITOR_CHECK => {
-            ids.extend(given.shift_remove("checkId").map(|id| text(&id)));
             let status = given.shift_remove("pageStatus");
             given.extend(status.map(|status| ("status".to_owned(), status)));
         }
@@ -39,18 +46,15 @@ pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Parts {
         _ => {}
     }
     if ![Method::POST, Method::PATCH].contains(&tool.method) {
-        return Parts {
-            ids,
-            query: given.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
-            body: None,
-        };
+        let query = given.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        return Ok(Parts { ids, query, body: None });
     }
     as_the_api_has_it(&mut given);
     if let Some(Value::Object(options)) = given.get_mut("scrapeOptions") {
         as_the_api_has_it(options);
     }
     given.entry("origin").or_insert_with(|| json!("mcp"));
-    Parts { ids, query: Vec::new(), body: Some(Value::Object(given)) }
+    Ok(Parts { ids, query: Vec::new(), body: Some(Value::Object(given)) })
 }
 
 /// Models fill in every field that they are shown; as with the official server, an empty one is as good as none.

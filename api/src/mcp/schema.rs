@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
+use weir_shared::domain::scrape_request::NOT_FOR_FILES;
 
 use super::tools::{CREDITS, Effect, INTERACT, MONITOR_CHECK, PARSE, TOOLS, Tool};
 use crate::openapi::{self, Described, Operation};
@@ -66,6 +67,9 @@ pub fn input(routes: &[Described], tool: &Tool) -> JsonObject {
         put(&mut schema, "scrapeOptions", page);
     }
     if tool.name == PARSE {
+        if let Some(fields) = schema["properties"].as_object_mut() {
+            fields.retain(|name, _| !NOT_FOR_FILES.contains(&name.as_str()));
+        }
         for (name, kind, text) in [
             ("filePath", "string", "Path of the file, on the user's machine; this or uploadRef."),
             ("uploadRef", "string", "What an earlier call with filePath answered, once the file is uploaded."),

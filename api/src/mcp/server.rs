@@ -6,9 +6,10 @@ use actix_web::web::Bytes;
 use reqwest::Method;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, Implementation, InitializeRequestParams, ListResourceTemplatesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
@@ -76,7 +77,7 @@ impl Server {
                 let by_month = given.shift_remove("view").is_some_and(|view| view == "historical");
                 if by_month || given.get("byApiKey") == Some(&Value::Bool(true)) {
                     let path = "/v2/team/credit-usage/historical";
-                    let answer = self.call(tool, path, arguments::parts(tool, given)).await?;
+                    let answer = self.call(tool, path, parts(tool, given)?).await?;
                     return Ok(good(answer.body));
                 }
                 self.route(tool, Map::new()).await
@@ -87,7 +88,7 @@ impl Server {
 
     /// The route of a tool, and its answer as the tool has it.
     async fn route(&self, tool: &Tool, given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
-        let parts = arguments::parts(tool, given);
+        let parts = parts(tool, given)?;
         let id = parts.ids.first().cloned().unwrap_or_default();
         let Answer { mut body, .. } = self.call(tool, tool.path, parts).await?;
         let link = match tool.result {
@@ -128,10 +129,10 @@ impl Server {
             None => Map::new(),
         };
         page.insert("url".to_owned(), url);
-        let opened = self.call(scrape, scrape.path, arguments::parts(scrape, page)).await?;
+        let opened = self.call(scrape, scrape.path, parts(scrape, page)?).await?;
         let id = opened.body["data"]["metadata"]["scrapeId"].clone();
         given.insert("scrapeId".to_owned(), id.clone());
-        let Answer { mut body, .. } = self.call(tool, tool.path, arguments::parts(tool, given)).await?;
+        let Answer { mut body, .. } = self.call(tool, tool.path, parts(tool, given)?).await?;
         body["scrapeId"] = id;
         Ok(good(body))
     }
@@ -143,7 +144,7 @@ impl Server {
         match (file, has_ref) {
             (None, true) => self.route(tool, given).await,
             (Some(file), false) if self.reads_files => {
-                let options = arguments::parts(tool, given).body.unwrap_or_else(|| Map::new().into());
+                let options = parts(tool, given)?.body.unwrap_or_else(|| Map::new().into());
                 let answer = file.send(&self.weir, tool.path, &options).await.map_err(|text| bad(&text))?;
                 if answer.is_good() { Ok(good(answer.body)) } else { Err(refused(answer)) }
             }
@@ -164,6 +165,27 @@ impl Server {
             self.weir.call(&tool.method, path, &ids, &parts.query, parts.body).await.map_err(|text| bad(&text))?;
         if answer.is_good() { Ok(answer) } else { Err(refused(answer)) }
     }
+}
+
+/// The arguments as the tool's route wants them, or what is missing.
+fn parts(tool: &Tool, given: Map<String, Value>) -> Result<arguments::Parts, CallToolResult> {
+    arguments::parts(tool, given).map_err(|text| bad(&text))
+}
+
+/// What is wrong with the params of a method that is known: the library takes those for methods that it does not know.
+fn wrong_params(method: &str, params: Option<Value>) -> Option<ErrorData> {
+    fn fault<T: serde::de::DeserializeOwned>(params: Value) -> Option<String> {
+        serde_json::from_value::<T>(params).err().map(|error| error.to_string())
+    }
+    let params = params.unwrap_or_else(|| Value::Object(Map::new()));
+    let fault = match method {
+        "initialize" => fault::<InitializeRequestParams>(params),
+        "tools/call" => fault::<CallToolRequestParams>(params),
+        "resources/read" => fault::<ReadResourceRequestParams>(params),
+        "tools/list" | "resources/list" | "resources/templates/list" => fault::<PaginatedRequestParams>(params),
+        _ => None,
+    };
+    fault.map(|why| ErrorData::invalid_params(format!("The params of {method} cannot be read: {why}"), None))
 }
 
 /// A result: as values, and as the text that every client shows its model.
@@ -203,6 +225,15 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("weir", env!("CARGO_PKG_VERSION")).with_title("Weir"))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let unknown = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None);
+        Err(wrong_params(&request.method, request.params.clone()).unwrap_or_else(unknown))
     }
 
     async fn list_tools(
@@ -261,5 +292,31 @@ impl ServerHandler for Server {
             400..=404 => Err(unknown(words(&answer))),
             _ => Err(ErrorData::internal_error(words(&answer), Some(answer.body))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_params_is_said_of_methods_that_are_known() {
+        for (method, params, word) in [
+            ("tools/call", json!({"arguments": {}}), "name"),
+            ("tools/call", json!({"name": "firecrawl_scrape", "arguments": []}), "map"),
+            ("initialize", json!({"capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}), "protocolVersion"),
+            ("resources/read", json!({}), "uri"),
+            ("tools/list", json!({"cursor": 5}), "string"),
+        ] {
+            let wrong = wrong_params(method, Some(params)).map(|error| (error.code, error.message.into_owned()));
+            let is_told = wrong.as_ref().is_some_and(|(code, text)| {
+                *code == ErrorCode::INVALID_PARAMS && text.contains(word) && text.contains(method)
+            });
+            assert!(is_told, "{method}: {wrong:?}");
+        }
+        assert!(wrong_params("prompts/list", None).is_none());
+        assert!(wrong_params("tools/call", None).is_some(), "a call without params");
     }
 }

@@ -44,6 +44,14 @@ fn what_a_tool_takes_is_what_its_route_takes() {
         assert!(interact["properties"][field].is_object(), "{field}");
     }
     assert!(interact.get("required").is_none(), "{interact}");
+    let parse = of("firecrawl_parse");
+    assert!(
+        ["waitFor", "actions", "location", "mobile", "profile", "lockdown"]
+            .iter()
+            .all(|name| parse["properties"].get(name).is_none()),
+        "its route refuses them: {parse}"
+    );
+    assert!(parse["properties"]["formats"].is_object() && parse["properties"]["filePath"].is_object());
 }
 
 #[test]
@@ -54,13 +62,13 @@ fn arguments_of_the_official_server_become_the_routes() {
         "jsonOptions": {"prompt": "p"}, "screenshotOptions": {"fullPage": true}, "pdfOptions": {"maxPages": 2},
         "parsers": ["pdf"], "location": {},
     });
-    let body = parts(scrape, object(given)).body.unwrap();
+    let body = parts(scrape, object(given)).unwrap().body.unwrap();
     let formats = json!(["markdown", {"type": "json", "prompt": "p"}, {"type": "screenshot", "fullPage": true}]);
     let parsers = json!([{"type": "pdf", "maxPages": 2}]);
     assert_eq!(body, json!({"url": "https://a.example", "formats": formats, "parsers": parsers, "origin": "mcp"}));
 
     let stray = json!({"url": "u", "jsonOptions": {"prompt": "p"}});
-    let body = parts(scrape, object(stray)).body.unwrap();
+    let body = parts(scrape, object(stray)).unwrap().body.unwrap();
     assert_eq!(body["jsonOptions"]["prompt"], "p", "left for the route to refuse");
 
     let crawl = named("firecrawl_crawl").unwrap();
@@ -68,18 +76,18 @@ fn arguments_of_the_official_server_become_the_routes() {
         "url": "u", "webhook": "https://hook.example", "webhookHeaders": {"a": "b"},
         "scrapeOptions": {"formats": ["query"], "queryOptions": {"prompt": "p"}},
     });
-    let body = parts(crawl, object(given)).body.unwrap();
+    let body = parts(crawl, object(given)).unwrap().body.unwrap();
     assert_eq!(body["webhook"], json!({"url": "https://hook.example", "headers": {"a": "b"}}));
     assert_eq!(body["scrapeOptions"], json!({"formats": [{"type": "query", "prompt": "p"}]}));
     assert!(body.get("webhookHeaders").is_none());
 
     let batch = named("firecrawl_batch_scrape").unwrap();
     let given = json!({"urls": ["u"], "options": {"formats": ["links"]}});
-    let body = parts(batch, object(given)).body.unwrap();
+    let body = parts(batch, object(given)).unwrap().body.unwrap();
     assert_eq!(body, json!({"urls": ["u"], "formats": ["links"], "origin": "mcp"}));
 
     let status = named("firecrawl_check_crawl_status").unwrap();
-    let made = parts(status, object(json!({"id": "x/../y", "skip": 5})));
+    let made = parts(status, object(json!({"id": "x/../y", "skip": 5}))).unwrap();
     assert_eq!((made.ids, made.body), (vec!["x/../y".to_owned()], None));
     assert_eq!(made.query, [("skip".to_owned(), "5".to_owned())]);
 }
@@ -89,24 +97,32 @@ fn monitors_are_said_whole_or_in_short() {
     let create = named("firecrawl_monitor_create").unwrap();
     let short = json!({"page": "https://a.example", "pages": ["https://b.example"], "goal": "prices", "timezone": "Asia/Tokyo",
         "scheduleText": "hourly", "webhookUrl": "https://hook.example", "email": "a@b.example"});
-    let body = parts(create, object(short)).body.unwrap();
+    let body = parts(create, object(short)).unwrap().body.unwrap();
     assert_eq!(body["targets"], json!([{"type": "scrape", "urls": ["https://a.example", "https://b.example"]}]));
     assert_eq!(body["schedule"], json!({"text": "hourly", "timezone": "Asia/Tokyo"}));
     assert_eq!((&body["name"], &body["goal"]), (&json!("Monitor https://a.example"), &json!("prices")));
     assert_eq!(body["webhook"]["url"], "https://hook.example");
     assert_eq!(body["notification"]["email"]["recipients"], json!(["a@b.example"]));
     let search = json!({"queries": ["rust"], "maxResults": 5, "goal": "g", "name": "n"});
-    let body = parts(create, object(search)).body.unwrap();
+    let body = parts(create, object(search)).unwrap().body.unwrap();
     assert_eq!(body["targets"], json!([{"type": "search", "queries": ["rust"], "maxResults": 5}]));
     let whole = json!({"name": "n", "schedule": {"cron": "0 9 * * *"}, "targets": [{"type": "scrape", "urls": ["u"]}]});
-    let body = parts(create, object(json!({"body": whole}))).body.unwrap();
+    let body = parts(create, object(json!({"body": whole}))).unwrap().body.unwrap();
     assert_eq!(body["targets"], whole["targets"]);
     let update =
         parts(named("firecrawl_monitor_update").unwrap(), object(json!({"id": "m", "body": {"status": "paused"}})));
+    let update = update.unwrap();
     assert_eq!((update.ids, update.body.unwrap()["status"].clone()), (vec!["m".to_owned()], json!("paused")));
     let check = named("firecrawl_monitor_check").unwrap();
-    let made = parts(check, object(json!({"id": "m", "checkId": "c", "pageStatus": "changed", "limit": 5})));
+    let made = parts(check, object(json!({"id": "m", "checkId": "c", "pageStatus": "changed", "limit": 5}))).unwrap();
     assert_eq!(made.ids, ["m", "c"]);
+    for (tool, given, missing) in [
+        ("firecrawl_monitor_get", json!({}), "id is required."),
+        ("firecrawl_monitor_get", json!({"id": " "}), "id is required."),
+        ("firecrawl_monitor_check", json!({"id": "m"}), "checkId is required."),
+    ] {
+        assert_eq!(parts(named(tool).unwrap(), object(given)).unwrap_err(), missing);
+    }
     assert!(made.query.contains(&("status".to_owned(), "changed".to_owned())), "{:?}", made.query);
 }
 

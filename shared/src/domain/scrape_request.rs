@@ -36,7 +36,7 @@ pub use scrape::{ScrapeRequest, parse_scrape};
 pub use search::parse_search;
 pub use task::{AgentRequest, ExtractRequest, parse_agent, parse_extract, parse_v1_extract};
 pub(in crate::domain) use unavailable::no_exchange;
-pub use upload::{AnnouncedFile, ParseRequest, parse_announced, parse_upload, parse_upload_ref};
+pub use upload::{AnnouncedFile, NOT_FOR_FILES, ParseRequest, parse_announced, parse_upload, parse_upload_ref};
 pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_llmstxt, parse_v1_map, parse_v1_scrape, parse_v1_search};
 pub use wire_form::wire_form;
 

@@ -8,6 +8,8 @@ pub const MAX_BYTES: usize = 50 << 20;
 pub const TOO_LARGE: &str = "Uploaded file exceeds maximum size of 50MB.";
 /// Longest file name, characters.
 pub const MAX_NAME: usize = 255;
+/// Longest ending of a name that is kept when the name is cut, characters.
+const MAX_ENDING: usize = 16;
 /// How long a file may be sent to its address, and parsed, from when the address was given out, milliseconds.
 pub const VALID_MS: i64 = 3_600_000;
 /// Most addresses of a team whose files were not parsed, of those given out within [`UNPARSED_WINDOW_MS`].
@@ -31,9 +33,23 @@ pub struct Upload {
 /// A file's name without folders and control characters, cut to what is kept; `None`: nothing is left of it.
 pub fn clean_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let clean: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    let clean: String = last.chars().filter(|c| !c.is_control()).collect();
     let clean = clean.trim();
-    (!clean.is_empty() && clean != "." && clean != "..").then(|| clean.to_owned())
+    (!clean.is_empty() && clean != "." && clean != "..").then(|| shortened(clean))
+}
+
+/// A name of at most [`MAX_NAME`] characters that ends as it did: the ending says what the file is.
+fn shortened(name: &str) -> String {
+    let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    if name.chars().nth(MAX_NAME).is_none() {
+        return name.to_owned();
+    }
+    match name.rsplit_once('.').map(|(stem, ending)| (stem, ending, ending.chars().count())) {
+        Some((stem, ending, length)) if length <= MAX_ENDING => {
+            format!("{}.{ending}", cut(stem, MAX_NAME - length - 1))
+        }
+        _ => cut(name, MAX_NAME).trim().to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -54,5 +70,8 @@ mod tests {
             assert_eq!(clean_name(name).as_deref(), clean, "{name:?}");
         }
         assert_eq!(clean_name(&"x".repeat(999)).unwrap().len(), MAX_NAME);
+        let long = clean_name(&format!("{}.docx", "é".repeat(300))).unwrap();
+        assert!(long.chars().count() == MAX_NAME && long.ends_with("é.docx"), "{long}");
+        assert_eq!(clean_name(&format!("a.{}", "b".repeat(300))).unwrap().len(), MAX_NAME);
     }
 }

@@ -93,7 +93,7 @@ impl<'q> Collected<'q> {
     }
 
     pub fn warn(&mut self, warnings: Vec<String>) {
-        self.warnings = warnings;
+        self.warnings.extend(warnings);
     }
 
     pub fn note_silent(&mut self, engines: Vec<String>) {

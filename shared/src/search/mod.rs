@@ -43,6 +43,8 @@ const AT_A_TIME: usize = 8;
 const USUAL_ADDRESS: usize = 2_000;
 /// Pages of hits that are asked for, for one source.
 const MAX_PAGES: usize = 10;
+/// Said where the caller's time was over before there were as many hits as wanted.
+const CUT_SHORT: &str = "The timeout has ended the search before the backend had given all hits.";
 
 /// The backends of an installation, with what is known of them.
 #[derive(Debug)]
@@ -76,14 +78,24 @@ pub enum SearchError {
 }
 
 /// What those backends say that have nothing.
-#[derive(Default)]
 struct Told<'a> {
+    /// When the search is over.
+    deadline: Instant,
+    /// It was while one was asked.
+    is_late: bool,
     /// What is known where all engines behind one were silent.
     silent: Option<Collected<'a>>,
     is_not_taken: bool,
     is_broken: bool,
     /// Which of them rest.
     resting: Vec<usize>,
+}
+
+impl Told<'_> {
+    fn until(deadline: Instant) -> Self {
+        let (silent, resting) = (None, Vec::new());
+        Self { deadline, is_late: false, silent, is_not_taken: false, is_broken: false, resting }
+    }
 }
 
 /// Why a backend gave nothing.
@@ -119,15 +131,18 @@ impl Backends {
         if self.backends.is_empty() {
             return Err(SearchError::NotConfigured);
         }
-        let work = async {
-            let _turn = self.turns.acquire(holder).await;
-            let of = sources.iter().map(|source| self.find_of(query, *source, limit, now));
-            futures_util::future::join_all(of).await
-        };
-        let all = tokio::time::timeout_at(deadline, work).await.map_err(|_| SearchError::Timeout)?;
+        let turn = tokio::time::timeout_at(deadline, self.turns.acquire(holder)).await;
+        let _turn = turn.map_err(|_| SearchError::Timeout)?;
+        let of = sources.iter().map(|source| self.find_of(query, *source, limit, deadline, now));
+        let all = futures_util::future::join_all(of).await;
+        let has_hits = all.iter().any(|outcome| outcome.as_ref().is_ok_and(|(hits, _)| !hits.is_empty()));
         let mut found = Found::default();
         for (source, outcome) in sources.iter().zip(all) {
-            let (hits, warnings) = outcome?;
+            let (hits, warnings) = match outcome {
+                // What one source gave is not lost with another one.
+                Err(SearchError::Timeout) if has_hits => (Vec::new(), vec![CUT_SHORT.to_owned()]),
+                outcome => outcome?,
+            };
             found.hits.push((*source, hits));
             for warning in warnings {
                 if !found.warnings.contains(&warning) {
@@ -143,10 +158,11 @@ impl Backends {
         query: &Query,
         source: Source,
         limit: usize,
+        deadline: Instant,
         now: Timestamp,
     ) -> Result<(Vec<Hit>, Vec<String>), SearchError> {
         let nothing = || Collected::new(query, source, limit, now);
-        let mut told = Told::default();
+        let mut told = Told::until(deadline);
         // While there are others to ask, nobody waits for one that rests.
         for n in 0..self.backends.len() {
             if let Some(collected) = self.ask(n, query, nothing(), Duration::ZERO, &mut told).await {
@@ -165,6 +181,9 @@ impl Backends {
         if let Some(collected) = told.silent {
             return Ok(collected.finish());
         }
+        if told.is_late {
+            return Err(SearchError::Timeout);
+        }
         if told.is_not_taken && !told.is_broken && told.resting.is_empty() {
             return Err(SearchError::NotTaken);
         }
@@ -182,7 +201,15 @@ impl Backends {
         patience: Duration,
         told: &mut Told<'a>,
     ) -> Option<Collected<'a>> {
-        match self.pages(n, query, &mut collected, patience).await {
+        let asked = tokio::time::timeout_at(told.deadline, self.pages(n, query, &mut collected, patience)).await;
+        let Ok(asked) = asked else {
+            told.is_late = true;
+            return (!collected.is_empty()).then(|| {
+                collected.warn(vec![CUT_SHORT.to_owned()]);
+                collected
+            });
+        };
+        match asked {
             // Engines that were all refused found nothing, which says nothing of the web.
             Ok(()) if collected.is_silent() => told.silent = Some(collected),
             Ok(()) => return Some(collected),
@@ -261,6 +288,8 @@ async fn get(
             _ if is_page && is_long => return Err(Failure::NotTaken),
             // It has something against this search or, as for a wrong key, against all: one that rests would be taken from others.
             400 | 422 => return Err(Failure::Broken),
+            // It leads elsewhere: to what these words name, or, for an address that is not quite right, all of them.
+            300..=399 => return Err(Failure::Broken),
             // A page for people: its JSON is off, or something stands before it.
             _ if is_page => return Err(Failure::Refused(REST)),
             401..=403 => return Err(Failure::Refused(REST)),

@@ -20,6 +20,9 @@ pub(super) async fn page(
     page: usize,
     collected: &mut Collected<'_>,
 ) -> Result<bool, Failure> {
+    if without_bangs(&query.words).trim().is_empty() {
+        return Err(Failure::NotTaken);
+    }
     let answer = get(operator_http::client().get(address(base, query, collected.source, page)), pace, |_| None).await?;
     let results = answer.get("results").and_then(Value::as_array).ok_or(Failure::Broken)?;
     if page == 0 {
@@ -34,7 +37,7 @@ fn address(base: &Url, query: &Query, source: Source, page: usize) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/search", base.path().trim_end_matches('/')));
     let mut pairs = url.query_pairs_mut();
-    pairs.append_pair("q", &query.with_operators());
+    pairs.append_pair("q", &without_bangs(&query.with_operators()));
     pairs.append_pair("format", "json");
     pairs.append_pair("pageno", &(page + 1).to_string());
     let category = match source {
@@ -67,6 +70,24 @@ fn address(base: &Url, query: &Query, source: Source, page: usize) -> Url {
     }
     drop(pairs);
     url
+}
+
+/// The words without what SearXNG takes for its own orders: `!engine` asks an engine that the operator may have turned off,
+/// `!!site` and `!!` answer with the way to another site instead of hits. Search engines make nothing of such a sign.
+fn without_bangs(words: &str) -> String {
+    let mut plain = String::with_capacity(words.len());
+    let (mut is_begin, mut is_in) = (true, false);
+    for c in words.chars() {
+        if c == '!' && (is_begin || is_in) {
+            is_in = true;
+            is_begin = false;
+            continue;
+        }
+        is_in = false;
+        is_begin = c.is_whitespace() || c.is_control();
+        plain.push(c);
+    }
+    plain
 }
 
 /// What of a result is of the right type; nothing without an address.
@@ -118,6 +139,20 @@ mod tests {
             address(&base, &query, Source::News, 1).as_str(),
             "http://s.test/searx/search?q=a+b&format=json&pageno=2&categories=news&time_range=day&language=de-DE&safesearch=2"
         );
+    }
+
+    #[test]
+    fn orders_to_searxng_are_not_passed_on() {
+        for (words, plain) in [
+            ("!!g secret", "g secret"),
+            ("!github weir", "github weir"),
+            ("a\t!!yt\u{3000}!w b!c d!", "a\tyt\u{3000}w b!c d!"),
+            ("css !important", "css important"),
+            ("\"!important\" a != b", "\"!important\" a = b"),
+            ("x !!", "x "),
+        ] {
+            assert_eq!(without_bangs(words), plain, "{words}");
+        }
     }
 
     #[test]

@@ -146,6 +146,54 @@ async fn one_callers_long_search_is_told_so_and_takes_nobodys_backend_away() {
 }
 
 #[tokio::test]
+async fn a_way_to_another_site_is_no_refusal_and_nobody_rests_for_it() {
+    const AWAY: &str = "Content-Type: text/html; charset=utf-8\r\nLocation: https://elsewhere.test/?q=x";
+    let (url, asked) = backend(|n| match n {
+        0 => (302, AWAY, "<html>".into()),
+        _ => (200, JSON, results(0..3).to_string()),
+    })
+    .await;
+    let backends = of(&[&url]);
+    let failed = find(&backends, &words(), &[Source::Web], 3).await.unwrap_err();
+    assert!(matches!(failed, SearchError::Failed { retry_after: 5 }), "{failed:?}");
+    assert_eq!(find(&backends, &words(), &[Source::Web], 3).await.unwrap().hits[0].1.len(), 3);
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_was_found_is_not_lost_when_the_time_is_over() {
+    // The first page comes at once, and no further one.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let news_too = |limit, sources: &'static [Source]| {
+        let (backends, holder) = (of(&[&url]), (TeamId::new(), Urgency::Direct));
+        async move {
+            let deadline = clock::deadline(Duration::from_millis(600));
+            backends.find(holder, &words(), sources, limit, deadline, Timestamp(1_700_000_000_000)).await
+        }
+    };
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 16_384];
+            let read = socket.read(&mut head).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            if head.contains("pageno=1&categories=general") {
+                let body = results(0..10).to_string();
+                let text = format!("HTTP/1.1 200 X\r\n{JSON}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = socket.write_all(text.as_bytes()).await;
+            }
+            held.push(socket);
+        }
+    });
+    let found = news_too(20, &[Source::Web, Source::News]).await.unwrap();
+    let counts: Vec<usize> = found.hits.iter().map(|(_, hits)| hits.len()).collect();
+    assert_eq!((counts, found.warnings), (vec![10, 0], vec![CUT_SHORT.to_owned()]));
+    assert_eq!(news_too(20, &[Source::News]).await.unwrap_err(), SearchError::Timeout);
+}
+
+#[tokio::test]
 async fn engines_that_are_silent_are_no_empty_web() {
     let empty = || json!({"results": [], "unresponsive_engines": [["bing", "captcha"]]}).to_string();
     let (silent, _) = backend(move |_| (200, JSON, empty())).await;

@@ -92,7 +92,7 @@ use tree::Dom;
 const LITTLE_TEXT: u32 = 200;
 
 /// What is said of a rendered page without text.
-const EMPTY_RENDERED: &str = "The page is still empty after rendering: its scripts may have failed, or need longer \
+pub const EMPTY_RENDERED: &str = "The page is still empty after rendering: its scripts may have failed, or need longer \
     (waitFor).";
 
 /// One fetched page.

@@ -109,3 +109,16 @@ impl<'a> Archive<'a> {
         self.read(name)?.ok_or_else(|| ConvertError::broken(format!("{name} is missing")))
     }
 }
+
+/// A package of these parts.
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "what a test is sure of")]
+pub fn packed(parts: &[(&str, &str)]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in parts {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::archive::Archive;
-use crate::html::{document, outside};
+use crate::html::{document, outside, with_end_tags};
 use crate::package::join;
 use crate::text::decode_xml;
 use crate::xml::{Element, Tree};
@@ -45,7 +45,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         }
         let Some(source) = archive.read(name)?.map(decode_xml) else { continue };
         chapters += 1;
-        chapter(&source, &mut body);
+        chapter(&with_end_tags(&source), &mut body);
         if body.len() > limits.output {
             return Err(ConvertError::too_large("bytes of text", limits.output));
         }
@@ -129,7 +129,7 @@ fn chapter(source: &str, out: &mut String) {
         match lower.as_str() {
             "" | "html" | "body" | "img" | "image" | "link" | "meta" | "base" => {}
             dropped if DROPPED.contains(&dropped) => {
-                if !is_end && !inside.ends_with('/') {
+                if !is_end {
                     let close = format!("</{name}");
                     let after = rest.find(&close).map_or("", |at| rest.get(at + close.len()..).unwrap_or_default());
                     rest = after.split_once('>').map_or("", |(_, after)| after);
@@ -140,10 +140,6 @@ fn chapter(source: &str, out: &mut String) {
                 Some(target) => out.push_str(&format!("<a href=\"{}\">", target.replace('"', "%22"))),
                 None => out.push_str("<a>"),
             },
-            // Elements that are empty in XML are not closed by their slash in HTML.
-            _ if inside.ends_with('/') && !matches!(lower.as_str(), "br" | "hr" | "wbr" | "col") => {
-                out.push_str(&format!("<{}></{name}>", inside.trim_end_matches('/')));
-            }
             _ => {
                 out.push('<');
                 out.push_str(inside);

@@ -146,8 +146,6 @@ fn picture(head: &[u8]) -> Option<Format> {
         Format::Tiff
     } else if starts(b"\0\0\0\x0cjP  ") || starts(b"\xff\x4f\xff\x51") {
         Format::Jp2
-    } else if at(4, b"ftypavif") || at(4, b"ftypavis") {
-        Format::Avif
     } else if starts(b"BM") && at(6, b"\0\0\0\0") {
         Format::Bmp
     } else {

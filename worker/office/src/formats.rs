@@ -66,7 +66,6 @@ pub enum Format {
     Gif,
     Bmp,
     Webp,
-    Avif,
 }
 
 /// What is known of a format.
@@ -225,7 +224,6 @@ pub const FORMATS: &[FormatInfo] = &[
     row(Format::Gif, "gif", Kind::Image, &["gif"], &["image/gif"]),
     row(Format::Bmp, "bmp", Kind::Image, &["bmp"], &["image/bmp"]),
     row(Format::Webp, "webp", Kind::Image, &["webp"], &["image/webp"]),
-    row(Format::Avif, "avif", Kind::Image, &["avif"], &["image/avif"]),
 ];
 
 #[cfg(test)]

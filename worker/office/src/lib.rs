@@ -47,6 +47,8 @@ use serde::{Deserialize, Serialize};
 
 pub use detect::{begins_as_office, detect};
 pub use formats::{FORMATS, Format, FormatInfo, Kind};
+pub use html::with_end_tags;
+pub use sheet::csv::separated;
 
 /// What a file may cost. Counted while it is read, whatever the file says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +170,6 @@ pub fn convert(bytes: &[u8], format: Format, limits: &Limits) -> Result<Converte
         | Format::Tiff
         | Format::Gif
         | Format::Bmp
-        | Format::Webp
-        | Format::Avif => Err(ConvertError::Foreign(format.name().to_owned())),
+        | Format::Webp => Err(ConvertError::Foreign(format.name().to_owned())),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 use url::Url;
-use weir_office::{Format, Kind, begins_as_office, detect};
+use weir_office::{Format, Kind, begins_as_office, detect, with_end_tags};
 use weir_shared::clock;
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
@@ -22,21 +22,33 @@ use crate::extract::{self, PageInput};
 /// Pause between two tries to read a file whose place is away.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What HTML is called that is XML.
+const XHTML: &str = "application/xhtml+xml";
+
 /// Makes the document of the file.
 ///
 /// # Errors
 /// When it is gone, or cannot be read.
 pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) -> Result<Loaded, PageError> {
     let file = bytes_of(task, upload, deadline).await?;
-    let response = response(upload)?;
+    let mut response = response(upload)?;
     let task = task.clone();
     let (name, said) = (Some(upload.name.as_str()), upload.content_type.as_deref());
     // What has parts inside is looked into by its reader alone.
     let format = if begins_as_office(&file) { None } else { detect(&file, name, said) };
+    // The readers of the others say it themselves.
+    if let Some(format) = format.filter(|format| matches!(format.kind(), Kind::Image | Kind::Html)) {
+        let usual = || format.info().mime_types.first().map(|kind| (*kind).to_owned());
+        response.content_type = response.content_type.or_else(usual);
+    }
+    let is_xml = [name.and_then(|name| Some(name.rsplit_once('.')?.1)), said.and_then(|said| said.split(';').next())]
+        .into_iter()
+        .flatten()
+        .any(|word| ["xhtml", XHTML].iter().any(|known| word.trim().eq_ignore_ascii_case(known)));
     let made = match format.map(Format::kind) {
         Some(Kind::Pdf) => pdf::document(task, response, file, deadline).await,
         Some(Kind::Image) => picture::document(task, response, file, deadline).await,
-        Some(Kind::Html) => blocking(task.holder(), move || from_html(&task, response, &file)).await,
+        Some(Kind::Html) => blocking(task.holder(), move || from_html(&task, response, &file, is_xml)).await,
         _ => office::document(task, response, file, Some(upload.name.clone()), deadline).await,
     };
     Ok(Loaded { made: made?, engine: Engine::Upload, is_blocked: false })
@@ -70,8 +82,11 @@ fn response(upload: &Upload) -> Result<SiteResponse, PageError> {
 }
 
 /// Computes and blocks.
-fn from_html(task: &PageTask, mut response: SiteResponse, file: &[u8]) -> Result<Made, PageError> {
-    let text = extract::charset::decode(file, None);
+fn from_html(task: &PageTask, mut response: SiteResponse, file: &[u8], is_xml: bool) -> Result<Made, PageError> {
+    let mut text = extract::charset::decode(file, None);
+    if is_xml || text.trim_start_matches('\u{feff}').starts_with("<?xml") {
+        text = with_end_tags(&text).into();
+    }
     let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
     if parsed.signals().looks_script_rendered {
         let text = "The page seems to make its content by script, and no script of an uploaded file is run.";

@@ -33,7 +33,7 @@ const SHAPE: usize = 4_000;
 
 /// Drives an extraction.
 pub(super) async fn run(journal: &Journal, spec: &ExtractSpec) -> Result<TaskOutcome, Halt> {
-    in_time(journal, spec)?;
+    journal.in_time()?;
     let mut warnings: Vec<String> = spec.warning.iter().cloned().collect();
     let urls = addresses(journal, spec, &mut warnings).await?;
     if urls.is_empty() {
@@ -66,14 +66,6 @@ pub(super) async fn run(journal: &Journal, spec: &ExtractSpec) -> Result<TaskOut
     }
     let outcome = put_together(journal, spec, said, warnings).await?;
     Ok(TaskOutcome { pages: rows.len() as i64, ..outcome })
-}
-
-/// The caller's own bound on the time.
-fn in_time(journal: &Journal, spec: &ExtractSpec) -> Result<(), Halt> {
-    if journal.age() > spec.timeout {
-        return Err(Halt::Stop(StopReason::TimeLimit, "The extraction did not end within its timeout.".to_owned()));
-    }
-    Ok(())
 }
 
 /// The addresses to read, each once: those that are named, what globs stand for, what searches find.
@@ -241,7 +233,6 @@ async fn read_one(
     page: &Page,
     like: Option<&Value>,
 ) -> Result<Result<Value, String>, Halt> {
-    in_time(journal, spec)?;
     // With mode learn it was read as its page was, by an extractor or by the model.
     if let Some(data) = page.data.clone().filter(|_| spec.learn) {
         return Ok(Ok(data));

@@ -161,6 +161,24 @@ impl Journal {
         self.context.process.db.now().ms_since(self.task.created_at)
     }
 
+    /// How long it may still take by the caller's own bound, if there is one.
+    pub fn left(&self) -> Option<Duration> {
+        match &self.task.spec {
+            TaskSpec::Extract(spec) => {
+                Some(Duration::from_millis(u64::try_from(spec.timeout - self.age()).unwrap_or(0)))
+            }
+            TaskSpec::Agent(_) => None,
+        }
+    }
+
+    /// The caller's own bound on the time.
+    pub fn in_time(&self) -> Result<(), Halt> {
+        if self.left().is_some_and(|left| left.is_zero()) {
+            return Err(Halt::Stop(StopReason::TimeLimit, "The extraction did not end within its timeout.".to_owned()));
+        }
+        Ok(())
+    }
+
     fn number(&self, key: &str) -> i64 {
         let mut known = self.lock();
         if let Some(row) = known.steps.get(key) {
@@ -202,6 +220,7 @@ impl Journal {
             let billed = self.lost_bill(&step).await?;
             return self.end(&step, Done { billed, ..Done::of(json!({ "unknown": true })) }).await;
         }
+        self.in_time()?;
         self.afford(step.credits).await?;
         let number = self.number(step.key);
         let new = NewStep { key: step.key, number, kind: step.kind, says: step.says.to_string() };
@@ -216,6 +235,10 @@ impl Journal {
             () = self.stopping() => {
                 self.lose(step.lost).await;
                 return Err(Halt::Later(Duration::ZERO));
+            }
+            halt = self.overtime() => {
+                self.lose(step.lost).await;
+                return Err(halt);
             }
             came = work => came,
         };
@@ -268,6 +291,19 @@ impl Journal {
     async fn stopping(&self) {
         self.context.draining.cancelled().await;
         tokio::time::sleep(GRACE).await;
+    }
+
+    /// The caller's time is over, whatever is under way.
+    async fn overtime(&self) -> Halt {
+        loop {
+            if let Err(halt) = self.in_time() {
+                return halt;
+            }
+            match self.left() {
+                Some(left) => self.context.process.db.clock().sleep(left).await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// What was asked and will not be heard is spent all the same.

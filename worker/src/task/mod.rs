@@ -56,13 +56,18 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let _driven = context.driven.drive(&task);
     let gone = CancellationToken::new();
     let _watch = AbortOnDropHandle::new(tokio::spawn(watch(db.clone(), task.clone(), gone.clone())));
+    let mut left = None;
     let halt = match Journal::open(context, &task, gone).await {
-        Ok(Some(journal)) => drive(&journal).await,
+        Ok(Some(journal)) => {
+            let came = drive(&journal).await;
+            left = journal.left();
+            came
+        }
         // The job is removed.
         Ok(None) => Err(Halt::Gone),
         Err(error) => Err(Halt::Store(error)),
     };
-    settle(db, &task, halt).await
+    settle(db, &task, halt, left).await
 }
 
 async fn drive(journal: &Journal) -> Result<TaskOutcome, Halt> {
@@ -83,8 +88,14 @@ async fn drive(journal: &Journal) -> Result<TaskOutcome, Halt> {
     }
 }
 
-/// Writes down how the turn has ended.
-async fn settle(db: &Db, task: &ClaimedTask, came: Result<TaskOutcome, Halt>) -> StoreResult<()> {
+/// Writes down how the turn has ended. Who has only so much time `left` is called when it is over.
+async fn settle(
+    db: &Db,
+    task: &ClaimedTask,
+    came: Result<TaskOutcome, Halt>,
+    left: Option<Duration>,
+) -> StoreResult<()> {
+    let look_again = Duration::from_millis(LOOK_AGAIN_MS.unsigned_abs());
     let (pause, again) = match came {
         Ok(outcome) => {
             let reason = outcome.stop_reason.map_or("", StopReason::as_str);
@@ -92,8 +103,14 @@ async fn settle(db: &Db, task: &ClaimedTask, came: Result<TaskOutcome, Halt>) ->
             tasks::end(db, task, &outcome).await?;
             return Ok(());
         }
-        Err(Halt::Wait | Halt::Gone) => (Duration::from_millis(LOOK_AGAIN_MS.unsigned_abs()), None),
-        Err(Halt::Later(pause)) => (pause, Some(pause)),
+        Err(Halt::Wait | Halt::Gone) => match left.filter(|left| *left < look_again) {
+            Some(left) => (left, Some(left)),
+            None => (look_again, None),
+        },
+        Err(Halt::Later(pause)) => {
+            let pause = left.map_or(pause, |left| pause.min(left));
+            (pause, Some(pause))
+        }
         Err(Halt::Stop(reason, why)) => {
             tasks::end(db, task, &TaskOutcome::failed(reason, why)).await?;
             return Ok(());

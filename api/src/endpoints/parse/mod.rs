@@ -18,6 +18,8 @@ pub mod formats;
 mod sent;
 pub mod upload;
 
+use std::time::Duration;
+
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
@@ -39,6 +41,9 @@ use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{self, Group, Operation};
+
+/// How long a file may take to come: less than what an expired one stays among the blobs.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {

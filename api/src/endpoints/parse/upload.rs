@@ -4,9 +4,6 @@
 //! `POST /v2/parse/upload-url` gives out address and `uploadRef`, `PUT /v2/parse/upload/{id}` takes the file. The first one
 //! that comes whole stays.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,6 +11,7 @@ use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use weir_shared::domain::scrape_request::parse_announced;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
@@ -22,17 +20,14 @@ use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, NewUpload, Offered, Receiving};
 use weir_shared::time::Timestamp;
 
-use super::form;
 use super::formats::check_kind;
+use super::{PATIENCE, form};
 use crate::app::{App, AppData};
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-
-/// How long a file may take to come: less than what an expired one stays among the blobs.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UploadUrl")]

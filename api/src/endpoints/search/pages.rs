@@ -167,7 +167,11 @@ async fn read(app: &App, job: JobId, rows: &[PageRow]) -> ApiResult<(HashMap<usi
         }
         let code = row.error_code.as_deref().and_then(ErrorCode::from_code);
         let failed = match (row.state, &row.error) {
-            (PageState::Failed, Some(text)) => (code.unwrap_or(ErrorCode::Unknown).status(), text.clone()),
+            (PageState::Failed, Some(text)) => {
+                // Some errors are told with status 200, which would say here that the page answered well.
+                let status = code.map(ErrorCode::status).filter(|status| *status >= 400);
+                (status.unwrap_or(ErrorCode::Unknown.status()), text.clone())
+            }
             (PageState::Done, _) => (ErrorCode::PageTooLarge.status(), "The pages are too large together.".to_owned()),
             _ => (ErrorCode::Timeout.status(), "The page was not scraped within the search's timeout.".to_owned()),
         };

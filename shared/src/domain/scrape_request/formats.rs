@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::unavailable::Unavailable;
 use crate::domain::json_schema;
-use crate::domain::scrape::{AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question};
+use crate::domain::scrape::{
+    AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question, ScrapeOptions,
+};
 use crate::domain::screenshot::{Screenshot, Viewport};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::error_code::ErrorCode;
@@ -85,11 +87,16 @@ pub(super) fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
             issues.rule(path.clone(), format!("You may only specify one {which} format: they are answered in {field}"));
         }
     }
-    if count("changeTracking") > 0 && count("markdown") == 0 {
-        issues.rule(path.clone(), "The changeTracking format requires the markdown format to be specified as well");
-    }
     if count("rawBase64") > 0 && names.len() > 1 {
         issues.rule(path, "The rawBase64 format cannot be combined with other formats");
+    }
+}
+
+/// What is compared is the markdown of a page, so that is to be asked for as well.
+pub(super) fn require_compared(options: &ScrapeOptions, fields: &mut Fields<'_, '_>) {
+    if options.change_tracking().is_some() && !options.wants(&Format::Markdown) {
+        let text = "The changeTracking format requires the markdown format to be specified as well";
+        fields.issues.rule(fields.path_of("formats"), text);
     }
 }
 

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::batch::read_webhook_of;
 use super::body::{Nulls, read_body};
 use super::fields::{label, read_selectors};
-use super::options::{default_options, read_options};
+use super::options::{default_options, read_compared_options};
 use super::search::read_domains;
 use super::unavailable::Unavailable;
 use crate::domain::api_version::ApiVersion;
-use crate::domain::crawl::{CrawlOptions, scope};
+use crate::domain::crawl::{CrawlOptions, SitemapMode, scope};
 use crate::domain::monitor::schedule::Wanted;
 use crate::domain::monitor::{MonitorStatus, SearchTarget, Target, What, Window};
 use crate::domain::scrape::{Format, ScrapeOptions};
@@ -280,6 +280,9 @@ fn read_crawl(target: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>, c
         // Names of version 1, which the documentation of monitors has.
         crawl.max_depth = nested.integer("maxDepth", 0..=i64::from(i32::MAX));
         crawl.crawl_entire_domain |= nested.bool("allowBackwardLinks").unwrap_or(false);
+        if nested.bool("ignoreSitemap") == Some(true) {
+            crawl.sitemap = SitemapMode::Skip;
+        }
         nested.finish();
     }
     let (options, noise) = read_page_options(target, unavailable);
@@ -291,7 +294,7 @@ fn read_page_options(target: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavaila
     let mut options = default_options(ApiVersion::V2);
     if let Some(nested) = target.object("scrapeOptions") {
         let mut nested = nested.nulls_are_absent();
-        options = read_options(ApiVersion::V2, &mut nested, unavailable);
+        options = read_compared_options(ApiVersion::V2, &mut nested, unavailable);
         for (name, is_given) in [
             ("profile", options.profile.is_some()),
             ("lockdown", options.cache.lockdown),
@@ -378,5 +381,39 @@ fn read_search(target: &mut Fields<'_, '_>) -> SearchTarget {
         max_results: target.integer("maxResults", MAX_RESULTS).unwrap_or(DEFAULT_RESULTS),
         include_domains,
         exclude_domains,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn target_of(target: &Value) -> Result<What, ValidationError> {
+        let body = json!({"name": "n", "schedule": {"text": "hourly"}, "targets": [target]});
+        parse_monitor(&body, RequestContext::ANYWHERE).map(|request| request.targets.unwrap().remove(0).what)
+    }
+
+    #[test]
+    fn what_is_compared_needs_no_format_of_its_own() {
+        let tracking = json!({"type": "changeTracking", "modes": ["json"], "prompt": "Extract pricing tiers."});
+        let target =
+            json!({"type": "scrape", "urls": ["https://a.test/"], "scrapeOptions": {"formats": [tracking.clone()]}});
+        let What::Scrape { options, .. } = target_of(&target).unwrap() else { panic!("no pages") };
+        assert!(options.change_tracking().is_some_and(|tracking| tracking.json && !tracking.git_diff));
+        let scrape = json!({"url": "https://a.test/", "formats": [tracking]});
+        let refused = super::super::parse_scrape(&scrape, RequestContext::ANYWHERE).unwrap_err();
+        assert!(refused.issues[0].message.contains("requires the markdown format"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_crawl_has_the_names_of_version_1_too() {
+        let options = json!({"maxDepth": 2, "allowBackwardLinks": true, "ignoreSitemap": true});
+        let target = json!({"type": "crawl", "url": "https://a.test/", "crawlOptions": options});
+        let What::Crawl { crawl, .. } = target_of(&target).unwrap() else { panic!("no crawl") };
+        assert_eq!((crawl.max_depth, crawl.crawl_entire_domain), (Some(2), true));
+        assert_eq!(crawl.sitemap, SitemapMode::Skip);
     }
 }

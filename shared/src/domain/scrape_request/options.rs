@@ -24,6 +24,17 @@ pub(super) fn read_options(
     fields: &mut Fields<'_, '_>,
     unavailable: &mut Vec<Unavailable>,
 ) -> ScrapeOptions {
+    let options = read_compared_options(version, fields, unavailable);
+    formats::require_compared(&options, fields);
+    options
+}
+
+/// Reads the options of a page that is compared whatever its formats are.
+pub(super) fn read_compared_options(
+    version: ApiVersion,
+    fields: &mut Fields<'_, '_>,
+    unavailable: &mut Vec<Unavailable>,
+) -> ScrapeOptions {
     let sites = threat::read(fields, unavailable);
     let options = match version {
         ApiVersion::V1 => v1::read_options(fields, unavailable),

@@ -97,12 +97,32 @@ pub(super) fn read_shared_narrowing(fields: &mut Fields<'_, '_>, query: &mut Que
     if let Some(code) = read_letters(fields, "country") {
         query.country = Some(code.to_ascii_uppercase());
     }
-    if let Some(code) = read_letters(fields, "lang") {
-        query.language = Some(code.to_ascii_lowercase());
-    }
+    read_language(fields, query);
     if fields.text("filter", 0..=MAX_TEXT).is_some_and(|filter| !filter.trim().is_empty()) {
         query.not_understood.push("filter (duplicates are always left out)".to_owned());
     }
+}
+
+/// `de`, or `de-DE`, whose country counts where none is named.
+fn read_language(fields: &mut Fields<'_, '_>, query: &mut Query) {
+    let text = fields.string("lang").map(str::trim).filter(|text| !text.is_empty());
+    let Some(text) = text else { return };
+    let mut parts = text.split(['-', '_']);
+    let language = parts.next().filter(|code| is_code(code));
+    let mut others = parts.clone();
+    let is_tag = others.all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let Some(language) = language.filter(|_| is_tag) else {
+        let text = "lang must be a code of two letters, alone or with a country as in de-DE";
+        fields.issues.rule(fields.path_of("lang"), text);
+        return;
+    };
+    query.language = Some(language.to_ascii_lowercase());
+    let country = || parts.find(|part| is_code(part)).map(str::to_ascii_uppercase);
+    query.country = query.country.take().or_else(country);
+}
+
+fn is_code(text: &str) -> bool {
+    text.len() == 2 && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
 /// Two letters.
@@ -111,7 +131,7 @@ fn read_letters<'v>(fields: &mut Fields<'v, '_>, name: &'static str) -> Option<&
     if text.is_empty() {
         return None;
     }
-    if text.len() != 2 || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
+    if !is_code(text) {
         fields.issues.rule(fields.path_of(name), format!("{name} must be a code of two letters"));
         return None;
     }
@@ -281,6 +301,23 @@ mod tests {
 
     fn query(body: Value) -> Query {
         parse_search(&body).unwrap().query
+    }
+
+    #[test]
+    fn a_language_may_come_with_its_country() {
+        for (body, language, country) in [
+            (json!({"query": "x", "lang": "DE"}), "de", None),
+            (json!({"query": "x", "lang": "de-DE"}), "de", Some("DE")),
+            (json!({"query": "x", "lang": "pt_br"}), "pt", Some("BR")),
+            (json!({"query": "x", "lang": "zh-Hans-CN"}), "zh", Some("CN")),
+            (json!({"query": "x", "lang": "en-GB", "country": "us"}), "en", Some("US")),
+        ] {
+            let query = query(body.clone());
+            assert_eq!((query.language.as_deref(), query.country.as_deref()), (Some(language), country), "{body}");
+        }
+        for wrong in ["deu", "d", "de-", "de DE", "-DE"] {
+            assert!(parse_search(&json!({"query": "x", "lang": wrong})).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -18,6 +18,10 @@ const MAX_REF: i64 = 512;
 const MAX_GIVEN: i64 = 4_096;
 const MAX_TYPE: i64 = 256;
 
+/// Options of a scrape that files cannot have: those that [`unsupported`] refuses whatever their value, unless it is the one
+/// that changes nothing.
+pub const NOT_FOR_FILES: [&str; 7] = ["actions", "waitFor", "location", "mobile", "profile", "lockdown", "minAge"];
+
 /// How a file is read, valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParseRequest {
@@ -141,6 +145,17 @@ mod tests {
             (read.options.timeout, read.options.only_main_content, read.options.cache.max_age),
             (60_000, false, 0)
         );
+    }
+
+    #[test]
+    fn what_files_cannot_have_is_refused_by_name() {
+        let given = json!({"actions": [{"type": "wait", "milliseconds": 1}], "waitFor": 1, "location": {"country": "DE"},
+            "mobile": true, "profile": {"name": "p"}, "lockdown": true, "minAge": 1});
+        assert_eq!(given.as_object().unwrap().len(), NOT_FOR_FILES.len());
+        for name in NOT_FOR_FILES {
+            let refused = parse_upload(&json!({ name: given[name] })).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::ParseUnsupportedOptions, "{name}");
+        }
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub struct PdfText {
     pub total: u32,
     /// Absolute web and mail addresses that the pages link to, in order, without repeats.
     pub links: Vec<String>,
+    /// What was filled into its form, as lines of markdown: `name: value`.
+    #[serde(default)]
+    pub fields: Vec<String>,
     pub title: Option<String>,
     pub author: Option<String>,
     pub subject: Option<String>,

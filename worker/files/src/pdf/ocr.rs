@@ -23,6 +23,9 @@ const MAX_TEXT: u64 = 32 << 20;
 const PAGE_MARK: char = '\u{1e}';
 /// Between a page's text and where its words stand.
 const PLACES_MARK: char = '\u{1d}';
+/// After what was read to its end. Where it is missing the picture is damaged, too large, or of a kind that the programs do
+/// not know.
+const READ_MARK: char = '\u{1f}';
 
 /// Draws and reads the pages whose numbers are its arguments. 2,800 pixels are 240 dots an inch for a page of A4, and a bound
 /// for one of ten metres.
@@ -30,7 +33,7 @@ const PAGES: &str = r#"exec 2>/dev/null
 for n in "$@"; do
   pdftoppm -f "$n" -l "$n" -scale-to 2800 -gray "$HOME/file" "$HOME/page"
   printf '\036%s\n' "$n"
-  for picture in "$HOME"/page*; do tesseract "$picture" - ; done
+  for picture in "$HOME"/page*; do tesseract "$picture" - && printf '\037'; done
   rm -f "$HOME"/page*
 done"#;
 
@@ -40,8 +43,8 @@ for n in "$@"; do
   pdftoppm -f "$n" -l "$n" -scale-to 2800 -gray "$HOME/file" "$HOME/page"
   printf '\036%s\n' "$n"
   for picture in "$HOME"/page*; do
-    tesseract "$picture" "$HOME/read" txt tsv
-    cat "$HOME/read.txt"; printf '\035'; cat "$HOME/read.tsv"
+    tesseract "$picture" "$HOME/read" txt tsv &&
+      cat "$HOME/read.txt" && printf '\035' && cat "$HOME/read.tsv" && printf '\037'
   done
   rm -f "$HOME"/page* "$HOME"/read.*
 done"#;
@@ -49,7 +52,7 @@ done"#;
 /// Reads one image.
 const IMAGE: &str = r#"exec 2>/dev/null
 printf '\0361\n'
-tesseract "$HOME/file" -"#;
+tesseract "$HOME/file" - && printf '\037'"#;
 
 /// Why a picture was not read.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +63,9 @@ pub enum OcrError {
     /// The deadline has passed; so many pages were read by then.
     #[error("the pictures could not be read in time")]
     NoTime(usize),
+    /// It is damaged, too large, or of a kind that is not read.
+    #[error("the picture is damaged, too large, or of a kind that is not read")]
+    Unreadable,
 }
 
 /// Whether pages of PDFs can be read here.
@@ -89,7 +95,8 @@ pub struct Recognised {
     pub blocks: Vec<PdfBlock>,
 }
 
-/// The text of the named pages of a PDF, as markdown, by page, if wanted with its blocks.
+/// The text of the named pages of a PDF, as markdown, by page, if wanted with its blocks. Pages that could not be read are
+/// missing.
 ///
 /// # Errors
 /// When this machine cannot, or not in time.
@@ -110,13 +117,13 @@ pub async fn pages(
 /// The text of an image, as markdown.
 ///
 /// # Errors
-/// When this machine cannot, or not in time.
+/// When this machine cannot, or not in time, and when the image cannot be read.
 pub async fn image(sandbox: &Sandbox, file: &[u8], deadline: Instant) -> Result<String, OcrError> {
     if !reads_images() {
         return Err(OcrError::Missing(WHAT_TO_INSTALL.to_owned()));
     }
     let mut texts = run(sandbox, file, IMAGE, std::iter::empty(), deadline).await?;
-    Ok(texts.remove(&1).unwrap_or_default().markdown)
+    texts.remove(&1).map(|read| read.markdown).ok_or(OcrError::Unreadable)
 }
 
 async fn run(
@@ -153,16 +160,16 @@ async fn run(
     let texts = split(&String::from_utf8_lossy(&text));
     match read {
         Ok(_) => Ok(texts),
-        // Time ran out while the last page was read: it is not counted.
-        Err(_) => Err(OcrError::NoTime(texts.len().saturating_sub(1))),
+        Err(_) => Err(OcrError::NoTime(texts.len())),
     }
 }
 
-/// The texts by their numbers.
+/// The texts by their numbers; none of what was not read to its end.
 fn split(text: &str) -> BTreeMap<u32, Recognised> {
     let parts = text.split(PAGE_MARK).filter_map(|part| {
         let (number, text) = part.split_once('\n')?;
         let number = number.parse().ok()?;
+        let text = text.strip_suffix(READ_MARK)?;
         let recognised = match text.split_once(PLACES_MARK) {
             Some((text, places)) => with_blocks(number, text, places),
             None => Recognised { markdown: tidy::recognised(text), blocks: Vec::new() },
@@ -251,7 +258,7 @@ mod tests {
 
     #[test]
     fn texts_are_told_apart_by_their_pages() {
-        let texts = split("\u{1e}2\nOne line\nand another.\n\u{c}\u{1e}5\n\n\u{c}");
+        let texts = split("\u{1e}2\nOne line\nand another.\n\u{c}\u{1f}\u{1e}5\n\n\u{c}\u{1f}\u{1e}6\n\u{1e}7\nhalf a");
         assert_eq!(texts[&2].markdown, "One line and another.\n");
         assert_eq!(texts[&5].markdown, "");
         assert_eq!(texts.len(), 2);
@@ -265,7 +272,7 @@ mod tests {
             5\t1\t1\t1\t1\t1\t20\t40\t40\t20\t90.5\tOne\n5\t1\t1\t1\t1\t2\t70\t40\t50\t20\t70.5\t\u{1f600}\n\
             3\t1\t1\t2\t0\t0\t20\t40\t100\t40\t-1\t\n5\t1\t1\t2\t1\t1\tx\t1\t1\t1\t1\tlost\n\
             5\t1\t1\t2\t1\t1\t1\t1\t1\t1\t-1\ttwo\n";
-        let texts = split(&format!("\u{1e}7\nOne\n\u{1f600}\n\n*two*\n\ntwo\n\u{c}\u{1d}{table}"));
+        let texts = split(&format!("\u{1e}7\nOne\n\u{1f600}\n\n*two*\n\ntwo\n\u{c}\u{1d}{table}\u{1f}"));
         let page = &texts[&7];
         assert_eq!(page.markdown, "One \u{1f600}\n\n\\*two\\*\n\ntwo\n");
         let told: Vec<_> = page.blocks.iter().map(|b| (b.bbox, b.markdown_span, b.confidence.ocr)).collect();

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use unpdf::parser::LayoutAnalyzer;
 use unpdf::parser::backend::{PdfBackend, RawBackend};
 use unpdf::{
-    Block, Document, Error, ErrorKind, InlineContent, Page, PageSelection, PageStreamOptions, ParseEvent, ParseOptions,
-    PdfParser, RenderOptions,
+    Block, Document, Error, ErrorKind, FieldType, FormField, InlineContent, Page, PageSelection, PageStreamOptions,
+    ParseEvent, ParseOptions, PdfParser, RenderOptions,
 };
 
 use super::blocks::{self, Beside};
@@ -19,6 +19,10 @@ const MAX_LINKS: usize = 100_000;
 const MAX_LINK: usize = 8192;
 /// Longest title and the like, bytes.
 const MAX_INFO: usize = 4096;
+/// Most fields of a form that are read.
+const MAX_FIELDS: usize = 10_000;
+/// Within how much of its end a whole file says where its objects are, bytes.
+const ENDS_WITHIN: usize = 4096;
 
 /// Most fills of a page without text that are taken for a drawing; letters drawn as outlines are many.
 const FEW_FILLS: u32 = 40;
@@ -54,7 +58,8 @@ pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -
     };
     let streamed = parser.for_each_page(stream, |event| {
         match event {
-            ParseEvent::DocumentStart { metadata, .. } => {
+            ParseEvent::DocumentStart { metadata, form_fields, .. } => {
+                text.fields = form_fields.iter().filter_map(filled_in).take(MAX_FIELDS).collect();
                 text.title = info(metadata.title);
                 text.author = info(metadata.author);
                 text.subject = info(metadata.subject);
@@ -91,7 +96,28 @@ pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -
         page.blocks = Some(blocks::placed(blocks, &page.markdown));
     }
     blocks::name_title(text.pages.iter_mut().filter_map(|page| page.blocks.as_mut()));
+    // Of half a file pages are found, but not what they show.
+    let says_nothing = text.pages.iter().all(|page| page.markdown.trim().is_empty() && !page.is_picture);
+    if says_nothing && text.fields.is_empty() && is_cut_off(file) {
+        return Err(PdfError::Damaged("its end is missing".to_owned()));
+    }
     Ok(text)
+}
+
+/// Whether a file does not end as a PDF does.
+fn is_cut_off(file: &[u8]) -> bool {
+    let end = &file[file.len().saturating_sub(ENDS_WITHIN)..];
+    let has = |word: &[u8]| memchr::memmem::find(end, word).is_some();
+    !has(b"%%EOF") && !has(b"startxref")
+}
+
+/// A field of a form and what was filled in, as markdown. Its place on the page is not known.
+fn filled_in(field: &FormField) -> Option<String> {
+    let is_told = !matches!(field.field_type, FieldType::PushButton | FieldType::Signature) && field.value.is_some();
+    let value = is_told.then(|| field.display_value()).filter(|value| !value.trim().is_empty())?;
+    let mut text = format!("{}: {value}", field.name).split_whitespace().collect::<Vec<_>>().join(" ");
+    text.truncate(text.floor_char_boundary(MAX_INFO));
+    Some(tidy::recognised(&text).trim_end().to_owned())
 }
 
 /// How the pages are drawn, with the places of what is drawn if they are wanted. A page that cannot be looked at again

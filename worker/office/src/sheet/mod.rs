@@ -21,11 +21,13 @@ use crate::{Converted, Limits, html};
 struct Book {
     tables: Tables,
     hidden: Vec<String>,
+    /// Formulas whose values nobody has written down.
+    unsolved: usize,
 }
 
 impl Book {
     fn new(limits: &Limits) -> Self {
-        Self { tables: Tables::new(limits), hidden: Vec::new() }
+        Self { tables: Tables::new(limits), hidden: Vec::new(), unsolved: 0 }
     }
 
     fn hide(&mut self, name: &str) {
@@ -45,6 +47,13 @@ impl Book {
         let mut warnings = said.warnings;
         if !self.hidden.is_empty() {
             warnings.push(format!("Hidden sheets were left out: {}.", self.hidden.join(", ")));
+        }
+        if self.unsolved > 0 {
+            let cells = if self.unsolved == 1 { "A cell".to_owned() } else { format!("{} cells", self.unsolved) };
+            warnings.push(format!(
+                "{cells} with a formula stayed empty: the file does not hold what it comes to. A spreadsheet program that \
+                 opens and saves the file writes it down."
+            ));
         }
         if self.tables.is_cut() {
             warnings.push("The file has more cells than are converted; the last rows were left out.".to_owned());

@@ -57,7 +57,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         };
         let targets = Relations::of(&mut archive, &relation.target, limits)?;
         grid.clear();
-        read_sheet(&source, &mut grid, &mut formats, &shared, &targets)
+        read_sheet(&source, &mut grid, &mut formats, &shared, &targets, &mut book.unsolved)
             .ok_or_else(|| ConvertError::broken(format!("{} is not well-formed XML", relation.target)))?;
         book.sheet(&name, &mut grid);
     }
@@ -150,6 +150,7 @@ struct Cell {
     column: u32,
     kind: Kind,
     style: usize,
+    has_formula: bool,
     value: String,
 }
 
@@ -162,13 +163,14 @@ enum Kind {
     Text,
 }
 
-/// `None` when it is not well-formed.
+/// `None` when it is not well-formed. `unsolved` counts the formulas whose values the file does not hold.
 fn read_sheet(
     source: &str,
     grid: &mut Grid,
     formats: &mut Formats,
     shared: &[Shared],
     targets: &Relations,
+    unsolved: &mut usize,
 ) -> Option<()> {
     let mut reader = Reader::from_str(source);
     let mut row = 0;
@@ -203,8 +205,10 @@ fn read_sheet(
                             Some("n") | None => Kind::Number,
                             Some(_) => Kind::Text,
                         };
+                        cell.has_formula = false;
                         cell.value.clear();
                     }
+                    "f" => cell.has_formula = true,
                     "v" | "t" => is_value = is_open && !in_phonetic,
                     "rPh" => in_phonetic = is_open,
                     "hyperlink" => {
@@ -223,7 +227,11 @@ fn read_sheet(
             Event::End(end) => match local(end.name().as_ref()) {
                 "v" | "t" => is_value = false,
                 "rPh" => in_phonetic = false,
-                "c" => finish_cell(&cell, grid, formats, shared),
+                "c" => {
+                    // What comes to an empty text says that it is a text.
+                    *unsolved += usize::from(cell.has_formula && cell.value.is_empty() && cell.kind == Kind::Number);
+                    finish_cell(&cell, grid, formats, shared);
+                }
                 _ => {}
             },
             Event::Eof => return Some(()),
@@ -249,5 +257,31 @@ fn finish_cell(cell: &Cell, grid: &mut Grid, formats: &mut Formats, shared: &[Sh
             Ok(value) => grid.cell(cell.column, &formats.number(cell.style, value)),
             Err(_) => grid.cell(cell.column, &cell.value),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "what a test is sure of")]
+    use super::*;
+    use crate::archive::packed;
+
+    #[test]
+    fn formulas_whose_values_nobody_wrote_down_are_told_of() {
+        let warnings = |cells: &str| {
+            let bytes = packed(&[
+                ("xl/workbook.xml", "<workbook><sheets><sheet name='S' r:id='r1'/></sheets></workbook>"),
+                (
+                    "xl/_rels/workbook.xml.rels",
+                    "<Relationships><Relationship Id='r1' Type='x/worksheet' Target='sheet.xml'/></Relationships>",
+                ),
+                ("xl/sheet.xml", &format!("<worksheet><sheetData><row r='1'>{cells}</row></sheetData></worksheet>")),
+            ]);
+            convert(&bytes, &Limits::default()).unwrap().warnings
+        };
+        let solved = "<c r='A1'><f>B1*2</f><v>4</v></c><c r='B1'><v>2</v></c><c r='C1' t='str'><f>\"\"</f><v></v></c>";
+        assert!(warnings(solved).is_empty());
+        let open = format!("{solved}<c r='D1'><f>A1*2</f><v></v></c><c r='E1'><f t='shared' si='0'/></c><c r='F1'/>");
+        assert!(warnings(&open)[0].starts_with("2 cells with a formula stayed empty"), "{:?}", warnings(&open));
     }
 }

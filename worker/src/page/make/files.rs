@@ -99,27 +99,11 @@ fn preformatted(text: &str) -> String {
     format!("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head><body>\n<pre>{text}</pre>\n</body></html>\n")
 }
 
-/// What stands between the cells: the one that the first line has most of, outside of quotes.
-fn delimiter(text: &str) -> u8 {
-    let mut counts = [(b',', 0), (b';', 0), (b'\t', 0), (b'|', 0)];
-    let mut is_quoted = false;
-    for byte in text.bytes().take_while(|byte| *byte != b'\n') {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            byte if !is_quoted => counts.iter_mut().filter(|(d, _)| *d == byte).for_each(|(_, n)| *n += 1),
-            _ => {}
-        }
-    }
-    counts.iter().rev().max_by_key(|(_, n)| *n).map_or(b',', |(d, _)| *d)
-}
-
 /// A table in markdown; `None` when the text has but one column.
 fn table(text: &str) -> Option<Said> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter(text))
-        .from_reader(text.as_bytes());
+    let (separator, text) = weir_office::separated(text);
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
     let mut markdown = String::with_capacity(text.len() * 3 / 2);
     let mut columns = 0;
     let mut warning = None;
@@ -257,6 +241,8 @@ mod tests {
         assert!(
             markdown("a\tb\n1\t2\n").is_some() && markdown("one column\nonly\n").is_none() && markdown("").is_none()
         );
+        assert_eq!(markdown("sep=;\na;b\n1;2\n").unwrap(), "| a | b |\n| --- | --- |\n| 1 | 2 |\n");
+        assert!(markdown("Name;Price, net\nA;1,50\n").unwrap().starts_with("| Name | Price, net |"));
         assert!(table("a,b\n1,2,3\n").unwrap().warning.is_some());
     }
 

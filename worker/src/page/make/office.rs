@@ -69,6 +69,9 @@ fn made(task: &PageTask, mut response: SiteResponse, read: OfficeFile) -> Result
     let input = PageInput { url: &response.url, html: &converted.html, rendered: true };
     let mut extracted = extract::extract(&input, &wanted);
     extracted.metadata = metadata;
+    if extracted.warning.as_deref() == Some(extract::EMPTY_RENDERED) {
+        extracted.warning = Some("The file has no text.".to_owned());
+    }
     html::document(task, response, extracted, &converted.html, None)
 }
 

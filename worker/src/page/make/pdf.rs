@@ -70,7 +70,7 @@ fn text_document(
     let options = task.options();
     let read = u32::try_from(text.pages.len()).unwrap_or(u32::MAX);
     let (markdown, begins) = joined(&text, parser.page_markers);
-    if text.pages.iter().all(|page| page.markdown.trim().is_empty()) {
+    if text.fields.is_empty() && text.pages.iter().all(|page| page.markdown.trim().is_empty()) {
         response.warnings.push("The PDF has no text.".to_owned());
     }
     let as_html = (options.wants(&Format::Html) || options.wants(&Format::RawHtml))
@@ -111,8 +111,8 @@ fn blocks_of(text: &PdfText, markdown: &str, begins: &[usize]) -> Vec<PdfPageBlo
     all
 }
 
-/// The pages as one text, and where each begins in it, bytes; with `markers`, each page after the first begins with its
-/// number in a comment.
+/// The pages as one text, and where each begins in it, bytes; what was filled in stands after them. With `markers`, each
+/// page after the first begins with its number in a comment.
 fn joined(text: &PdfText, markers: bool) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.pages.iter().map(|page| page.markdown.len() + 1).sum());
     let mut begins = Vec::with_capacity(text.pages.len());
@@ -124,6 +124,10 @@ fn joined(text: &PdfText, markers: bool) -> (String, Vec<usize>) {
         }
         begins.push(out.len());
         out.push_str(&page.markdown);
+    }
+    for (n, field) in text.fields.iter().enumerate() {
+        let break_before = if n == 0 && !out.is_empty() { "\n" } else { "" };
+        out.push_str(&format!("{break_before}- {field}\n"));
     }
     (out, begins)
 }
@@ -177,6 +181,7 @@ async fn text_of(
         PdfMode::Fast => "they are not recognised in mode fast".to_owned(),
         _ => match recognised::pages(task, response, &file, &pictures, parser.blocks, by).await {
             Ok(mut read) => {
+                let lost: Vec<u32> = pictures.iter().copied().filter(|number| !read.contains_key(number)).collect();
                 for page in &mut text.pages {
                     let Some(recognised) = read.remove(&page.number) else { continue };
                     page.markdown = recognised.markdown;
@@ -184,6 +189,15 @@ async fn text_of(
                         blocks.items = recognised.blocks;
                     }
                 }
+                if lost.is_empty() {
+                    return Ok(text);
+                }
+                if text.pages.iter().all(|page| page.markdown.is_empty()) {
+                    let message =
+                        format!("Of the PDF, {} that cannot be read, and nothing else has text.", named(&lost));
+                    return Err(PageError::last(ErrorCode::UnsupportedFile, message));
+                }
+                response.warnings.push(format!("Of the PDF, {} that could not be read.", named(&lost)));
                 return Ok(text);
             }
             Err(OcrError::NoTime(read)) if !has_text => {

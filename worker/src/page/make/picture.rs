@@ -37,6 +37,10 @@ pub async fn document(
             ErrorCode::Timeout,
             format!("The text of the image could not be read within the timeout of {timeout} ms."),
         ),
+        OcrError::Unreadable => PageError::last(
+            ErrorCode::UnsupportedFile,
+            "The image cannot be read: it is damaged, too large, or of a kind that the text recognition does not know.",
+        ),
     })?;
     blocking(task.holder(), move || {
         let options = task.options();

@@ -232,9 +232,7 @@ impl<'t> Reader<'_, 't> {
                     let target = element.attr("instr").and_then(|instruction| field_link(&instruction));
                     self.runs(element, inline, target.as_deref().or(link), boxes);
                 }
-                "ins" | "moveTo" | "smartTag" | "sdt" | "sdtContent" | "customXml" | "dir" | "bdo" => {
-                    self.runs(element, inline, link, boxes);
-                }
+                name if is_around_runs(name) => self.runs(element, inline, link, boxes),
                 "AlternateContent" => {
                     if let Some(choice) = alternative(element) {
                         self.runs(choice, inline, link, boxes);
@@ -269,6 +267,11 @@ impl<'t> Reader<'_, 't> {
                 "br" | "cr" => inline.line_break(),
                 "noBreakHyphen" => inline.push("\u{2011}", &style),
                 "sym" => inline.push(&symbol(part), &style),
+                "ruby" => {
+                    if let Some(base) = part.child("rubyBase") {
+                        self.runs(base, inline, link, boxes);
+                    }
+                }
                 "footnoteReference" => self.note(part, false, inline),
                 "endnoteReference" => self.note(part, true, inline),
                 "drawing" | "pict" | "object" => picture(part, inline, boxes),
@@ -364,6 +367,11 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
+/// What stands around runs and says nothing itself.
+fn is_around_runs(name: &str) -> bool {
+    matches!(name, "ins" | "moveTo" | "smartTag" | "sdt" | "sdtContent" | "customXml" | "dir" | "bdo")
+}
+
 /// Of several ways to show the same, the one for programs that know most.
 fn alternative(element: Element<'_>) -> Option<Element<'_>> {
     element.child("Choice").or_else(|| element.child("Fallback"))
@@ -411,8 +419,48 @@ fn plain(parent: Element<'_>, out: &mut String) {
             "t" => out.push_str(&element.text()),
             "tab" => out.push_str("    "),
             "br" | "cr" => out.push('\n'),
-            "r" | "hyperlink" | "ins" | "smartTag" => plain(element, out),
+            "noBreakHyphen" => out.push('\u{2011}'),
+            "sym" => out.push_str(&symbol(element)),
+            // Beside its reading, which is not part of the text.
+            "ruby" => element.child("rubyBase").into_iter().for_each(|base| plain(base, out)),
+            "AlternateContent" => alternative(element).into_iter().for_each(|choice| plain(choice, out)),
+            "r" | "hyperlink" | "fldSimple" => plain(element, out),
+            name if is_around_runs(name) => plain(element, out),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "what a test is sure of")]
+    use super::*;
+    use crate::archive::packed;
+
+    #[test]
+    fn a_word_stands_without_its_reading_and_through_whatever_is_around_it() {
+        let run = |text: &str| format!("<w:r><w:t xml:space='preserve'>{text}</w:t></w:r>");
+        let ruby = format!(
+            "<w:r><w:ruby><w:rubyPr/><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby></w:r>",
+            run("とうきょう"),
+            run("東京")
+        );
+        let around = ["ins", "moveTo", "smartTag", "sdt", "customXml", "dir", "bdo", "fldSimple", "hyperlink"]
+            .map(|name| format!("<w:{name}>{}</w:{name}>", run(name)));
+        let words = format!("{}{ruby}{}<w:del>{}</w:del>", run("in "), around.concat(), run("gone"));
+        let styles = "<w:styles xmlns:w='w'><w:style w:type='paragraph' w:styleId='Code'><w:name w:val='Code'/></w:style></w:styles>";
+        let body = format!("<w:p>{words}</w:p><w:p><w:pPr><w:pStyle w:val='Code'/></w:pPr>{words}</w:p>");
+        let bytes = packed(&[
+            ("word/document.xml", &format!("<w:document xmlns:w='w'><w:body>{body}</w:body></w:document>")),
+            (
+                "word/_rels/document.xml.rels",
+                "<Relationships><Relationship Id='s' Type='x/styles' Target='styles.xml'/></Relationships>",
+            ),
+            ("word/styles.xml", styles),
+        ]);
+        let html = convert(&bytes, &Limits::default()).unwrap().html;
+        let wanted = "in 東京insmoveTosmartTagsdtcustomXmldirbdofldSimplehyperlink";
+        assert_eq!(html.matches(wanted).count(), 2, "{html}");
+        assert!(html.contains("<pre>") && !html.contains("とうきょう") && !html.contains("gone"), "{html}");
     }
 }
