@@ -561,6 +561,30 @@ async fn a_browser_that_another_has_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_opens_for_a_cancelled_agent_is_closed() {
+    let (pages, foreign) = (OwnPages::start().await, OwnPages::start().await);
+    let url = form(&pages, &foreign);
+    let model = plays(vec![act("interact", json!({ "url": url, "task": "Look at the form." }))]).await;
+    let service = with_browsers(options(Database::Sqlite, &model), 1).await;
+    // The scrape passes the one gate, and the browser that brings its page back comes to the other.
+    let (of_scrape, asked) = (pages.hold("/form"), |times: usize| (pages.heads("/form").len() == times).then_some(()));
+    let id = service.post("/v2/agent", &json!({ "prompt": "Who?", "urls": [url] })).await.id();
+    wait_until_within(BOUND, "the page is scraped", async || asked(1)).await;
+    let of_browser = pages.hold("/form");
+    drop(of_scrape);
+    wait_until_within(BOUND, "the page is brought back", async || asked(2)).await;
+    service.delete(&format!("/v2/agent/{id}")).await.ok();
+    let is_let_go = async || service.cli_json(&["agent", "show", &id, "--json"])["worker"].is_null().then_some(());
+    wait_until("nobody is at it", is_let_go).await;
+    drop(of_browser);
+    let ends = async || {
+        let list = service.get("/v2/browser").await.ok();
+        (list["sessions"][0]["status"] == "destroyed").then_some(())
+    };
+    wait_until("its browser is closed", ends).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_is_sent_once_however_its_worker_dies() {
     // In the middle of the browser's work, and when it is done and not written down.
     for (point, arrival) in [(FaultPoint::StepDone, 2), (FaultPoint::StepBegun, 3)] {
