@@ -247,6 +247,41 @@ async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
         Said::act("fill", "searchbox \"Search\"", json!({"text": "wall"})),
         Said::act("click", "button \"Search\"", json!({})),
         // A reference that is not there, and one more try.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_crashed() {
+    let site = FixtureSite::start().await;
+    let finish = || Said::does("finish", json!({ "answer": "done", "success": true }));
+    let (service, _model) = with_model(vec![finish(), finish(), finish()]).await;
+    let caller = service.caller();
+    let path = scraped(caller, &json!({ "url": site.url("/small/1") })).await;
+    let saw = async || {
+        let answer = ask(caller, &path, "Look.").await;
+        assert_eq!(answer["success"], true, "{answer}");
+        answer["steps"][0]["saw"]["url"].as_str().unwrap_or_default().to_owned()
+    };
+    // Neither the first tab nor the last.
+    let tabs = format!(
+        "const at = '{}'; const tabs = []; \
+         for (const n of [2, 3, 4]) {{ tabs.push(await context.newPage()); await tabs.at(-1).goto(at + n) }} \
+         await tabs[1].goto(at + 5); tabs.length",
+        site.url("/small/")
+    );
+    assert_eq!(interact(caller, &path, "node", &tabs).await["result"], "3");
+    assert_eq!(saw().await, site.url("/small/5"));
+
+    for process in service.processes() {
+        if process.is_browser() && process.command.contains("--type=renderer") {
+            process.kill();
+        }
+    }
+    assert_eq!(saw().await, "about:blank", "a new tab beside those that have crashed");
+    let opened =
+        interact(caller, &path, "node", "const tab = await context.newPage(); await tab.goto(at + 6); 1").await;
+    assert_eq!(opened["result"], "1", "{opened}");
+    assert_eq!(saw().await, site.url("/small/6"));
+    caller.delete(&path).await.ok();
+}
+
         Said::does("click", json!({"ref": "e999"})),
         Said::act("click", "link \"Next page\"", json!({})),
         Said::act("click", "link \"Order Black wall lamp\"", json!({})),
