@@ -395,9 +395,18 @@ async fn the_names_of_the_browser_point_at_what_is_live() {
         session
             .expect(
                 Language::Python,
+                    // Tabs that others find: where something was loaded last is neither the first nor the last.
+                    (
+                        "const all = [1, 2, 3].map(() => context.newPage()); for (const tab of all) await (await tab).goto('SITE/'); \
+                         await (await all[1]).goto('SITE/two'); 1",
+                        0,
+                        "1",
+                    ),
                 &[
                     ("await page.title()", 0, "Two"),
                     ("other = await context.new_page(); await other.goto('SITE/')\nawait page.title()", 0, "Two"),
+        session.expect(Language::Python, &[("await page.title()", 0, "Two")]).await;
+        session.node("for (const tab of all) await (await tab).close(); await page.goto('SITE/two')").await;
                     ("page = other", 0, ""),
                     ("await page.title()", 0, "Home"),
                     ("await other.close()", 0, ""),
@@ -625,6 +634,56 @@ async fn a_crashed_runner_is_an_answer_and_the_next_call_works() {
 
 #[tokio::test]
 async fn output_is_bounded_and_the_call_returns() {
+        // Playwright's driver for Python is a process of its own. The run in which that shows may fail, and no further one.
+        let kill = "import os, signal\nkept = 7\n\
+            others = [int(p) for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid()]\n\
+            drivers = [p for p in others if 'run-driver' in open(f'/proc/{p}/cmdline').read()]\n\
+            for p in drivers: os.kill(p, signal.SIGKILL)\nlen(drivers)";
+        session.expect(Language::Python, &[("await page.goto('SITE/two'); 1", 0, "1"), (kill, 0, "1")]).await;
+        session.python("await page.title()").await;
+        session
+            .expect(
+                Language::Python,
+                &[("await page.title()", 0, "Two"), ("await context.pages[0].title()", 0, "Two"), ("kept", 0, "7")],
+            )
+            .await;
+    })
+    .await;
+}
+
+/// Objects are code, too.
+#[tokio::test]
+async fn what_cannot_be_shown_ends_no_call() {
+    with_session(async |session| {
+        let unshown = "[a value that cannot be shown]";
+        session
+            .expect(
+                Language::Node,
+                &[
+                    ("const kept = 7", 0, ""),
+                    ("const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); proxy", 0, unshown),
+                    ("({ [require('util').inspect.custom]() { throw 1 }, toJSON() { throw 1 } })", 0, unshown),
+                    ("new (class { get [Symbol.toStringTag]() { throw 1 } toJSON() { throw 1 } })()", 0, unshown),
+                    ("throw proxy", 1, unshown),
+                    ("throw Object.defineProperty(new SyntaxError('x'), 'stack', { get() { throw 1 } })", 1, unshown),
+                    ("setTimeout(() => { throw proxy }, 10); await new Promise(r => setTimeout(r, 50))", 1, unshown),
+                    ("kept", 0, "7"),
+                ],
+            )
+            .await;
+        let class = "class Odd(Exception):\n  def __repr__(self): raise SystemExit(1)\n  __str__ = __repr__\nkept = 7";
+        session
+            .expect(
+                Language::Python,
+                &[
+                    (class, 0, ""),
+                    ("Odd()", 0, "<Odd that cannot be shown: SystemExit>"),
+                    ("raise Odd()", 1, "Odd"),
+                    ("raise SystemExit(Odd())", 1, "<Odd that cannot be shown: SystemExit>"),
+                    ("kept", 0, "7"),
+                ],
+            )
+            .await;
     with_session(async |session| {
         for (language, code) in [
             (Language::Node, "for (let i = 0; i < 40; i++) process.stdout.write('x'.repeat(1 << 20)); 'done'"),
