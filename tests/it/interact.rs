@@ -176,11 +176,20 @@ both_databases! {
         // 200, 429 for the next one, 503 when every browser is taken, 502 when the code was not run, 410 after the end.
         let session = caller.post(&path, &code).await.ok();
         assert_eq!(session["success"], true, "{session}");
+        let asked: Value = serde_json::from_str(session["stdout"].as_str().unwrap()).unwrap();
+        assert!(asked["answer_in_ms"].as_i64().is_some_and(|within| within <= 34_500), "counted from the call: {asked}");
         let second = scraped(caller, &page).await;
         refused(&caller.post(&second, &code).await, 429, "You have reached the maximum number of concurrent jobs (1)");
         service.cli(&["credits", "grant", "--team", "poor", "100"]);
         refused(&poor.post(&dear, &code).await, 503, "Every browser of this server is taken");
         refused(&caller.post(&path, &json!({ "code": "refuse" })).await, 502, "Failed to execute code");
+        refused(&caller.post(&path, &json!({ "code": "stand in line" })).await, 503, "Other code is still running");
+        // Another team does not wait for what is being opened to hear that it is not its own.
+        let sql = "UPDATE browser_session SET state = 'opening', opened_at = NULL WHERE state = 'active'";
+        service.execute(sql).await;
+        refused(&stranger.delete(&path).await, 403, "Forbidden.");
+        let sql = "UPDATE browser_session SET state = 'active', opened_at = created_at WHERE state = 'opening'";
+        service.execute(sql).await;
         assert_eq!(caller.delete(&path).await.ok()["creditsBilled"], 2);
         refused(&caller.post(&path, &code).await, 410, "Browser session has been destroyed.");
         refused(&stranger.post(&path, &code).await, 403, "Forbidden.");
@@ -239,15 +248,6 @@ async fn a_prompt_carries_nothing_out_by_an_address_that_leads_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
-    let site = FixtureSite::start().await;
-    let (service, model) = with_model(vec![
-        Said::act("fill", "textbox \"User\"", json!({"text": "alice"})),
-        Said::act("fill", "textbox \"Password\"", json!({"text": "wonderland", "submit": true})),
-        Said::act("fill", "searchbox \"Search\"", json!({"text": "wall"})),
-        Said::act("click", "button \"Search\"", json!({})),
-        // A reference that is not there, and one more try.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_crashed() {
     let site = FixtureSite::start().await;
     let finish = || Said::does("finish", json!({ "answer": "done", "success": true }));
@@ -282,6 +282,15 @@ async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_cr
     caller.delete(&path).await.ok();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
+    let site = FixtureSite::start().await;
+    let (service, model) = with_model(vec![
+        Said::act("fill", "textbox \"User\"", json!({"text": "alice"})),
+        Said::act("fill", "textbox \"Password\"", json!({"text": "wonderland", "submit": true})),
+        Said::act("fill", "searchbox \"Search\"", json!({"text": "wall"})),
+        Said::act("click", "button \"Search\"", json!({})),
+        // A reference that is not there, and one more try.
         Said::does("click", json!({"ref": "e999"})),
         Said::act("click", "link \"Next page\"", json!({})),
         Said::act("click", "link \"Order Black wall lamp\"", json!({})),
