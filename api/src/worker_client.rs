@@ -33,8 +33,6 @@ const OPEN_BOUND: Duration = Duration::from_secs(40);
 const CLOSE_BOUND: Duration = Duration::from_secs(30);
 /// Bound on what a session's Chromium says of itself.
 const VERSION_BOUND: Duration = Duration::from_secs(15);
-/// What an execution may take past its own timeout: its client waits 5 s longer (wire 1.10).
-const EXECUTE_MARGIN: Duration = Duration::from_secs(4);
 
 /// Speaks to workers with the installation's secret.
 pub struct WorkerClient {
@@ -169,29 +167,28 @@ impl WorkerClient {
     /// Runs code in a session. Not to be repeated unless it was [`CallError::Unreachable`]: it may have run.
     ///
     /// # Errors
-    /// When no answer comes within the code's timeout and a margin.
+    /// When no answer comes within [`ExecuteCode::answer_in`].
     pub async fn execute(
         &self,
         address: &str,
         id: SessionId,
         code: &ExecuteCode<'_>,
     ) -> Result<Reply<CodeOutput>, CallError> {
-        let bound = Duration::from_millis(code.timeout_ms) + EXECUTE_MARGIN;
-        self.call(Method::POST, address, &EXECUTE.of(id), json_of(code)?, bound).await?.read()
+        self.call(Method::POST, address, &EXECUTE.of(id), json_of(code)?, code.answer_in()).await?.read()
     }
 
     /// Has the agent work on a task in a session. Not to be repeated unless it was [`CallError::Unreachable`].
     ///
     /// # Errors
-    /// When no answer comes within the timeout and a margin.
+    /// When no answer comes in time.
     pub async fn prompt(
         &self,
         address: &str,
         id: SessionId,
         prompt: &RunPrompt<'_>,
+        answer_in: Duration,
     ) -> Result<Reply<PromptOutput>, CallError> {
-        let bound = Duration::from_millis(prompt.timeout_ms) + EXECUTE_MARGIN;
-        self.call(Method::POST, address, &PROMPT.of(id), json_of(prompt)?, bound).await?.read()
+        self.call(Method::POST, address, &PROMPT.of(id), json_of(prompt)?, answer_in).await?.read()
     }
 
     /// What a session's Chromium says of itself.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
@@ -193,7 +194,8 @@ both_databases! {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(options(database, &model)).await;
         let body = json!({ "prompt": "Wait.", "webhook": site.webhook_url("cancel") });
-        let id = service.post("/v2/agent", &body).await.id();
+        let started = service.post("/v2/agent", &body).await.ok();
+        let (id, thread) = (started["id"].as_str().unwrap().to_owned(), &started["threadId"]);
         wait_until("the model is asked", || async { (!model.asked().is_empty()).then_some(()) }).await;
         assert_eq!(service.get(&format!("/v2/agent/{id}")).await.ok()["status"], "processing");
         let began = Stopwatch::start();
@@ -212,6 +214,21 @@ both_databases! {
             site.events("cancel").await.into_iter().find(|event| event["type"] == "agent.cancelled")
         }).await;
         assert_eq!((&end["success"], &end["data"]), (&json!(false), &json!([{"creditsUsed": 0}])));
+
+        // Of runs that are to go on from it at once one begins.
+        let next = json!({ "prompt": "And now?", "threadId": thread });
+        let answers = join_all((0..6).map(|_| service.post("/v2/agent", &next))).await;
+        let mut told: Vec<_> = answers.iter().map(|answer| (answer.status, answer.code())).collect();
+        told.sort_unstable();
+        let busy = (409, "thread_busy");
+        assert_eq!(told, vec![(200, ""), busy, busy, busy, busy, busy]);
+        let begun = answers.into_iter().find(|answer| answer.status == 200).unwrap().ok();
+        assert_eq!(begun["threadTurn"], 2, "{begun}");
+        let id = begun["id"].as_str().unwrap();
+        service.delete(&format!("/v2/agent/{id}")).await.ok();
+        wait_until("nobody is at it", || async {
+            service.cli_json(&["agent", "show", id, "--json"])["worker"].is_null().then_some(())
+        }).await;
     }
 }
 
@@ -541,6 +558,30 @@ async fn a_browser_that_another_has_is_waited_for() {
     service.delete(&format!("/v2/browser/{session}")).await.ok();
     let status = ended(service.caller(), &format!("/v2/agent/{id}")).await;
     assert_eq!(status["data"]["answer"], "done", "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_opens_for_a_cancelled_agent_is_closed() {
+    let (pages, foreign) = (OwnPages::start().await, OwnPages::start().await);
+    let url = form(&pages, &foreign);
+    let model = plays(vec![act("interact", json!({ "url": url, "task": "Look at the form." }))]).await;
+    let service = with_browsers(options(Database::Sqlite, &model), 1).await;
+    // The scrape passes the one gate, and the browser that brings its page back comes to the other.
+    let (of_scrape, asked) = (pages.hold("/form"), |times: usize| (pages.heads("/form").len() == times).then_some(()));
+    let id = service.post("/v2/agent", &json!({ "prompt": "Who?", "urls": [url] })).await.id();
+    wait_until_within(BOUND, "the page is scraped", async || asked(1)).await;
+    let of_browser = pages.hold("/form");
+    drop(of_scrape);
+    wait_until_within(BOUND, "the page is brought back", async || asked(2)).await;
+    service.delete(&format!("/v2/agent/{id}")).await.ok();
+    let is_let_go = async || service.cli_json(&["agent", "show", &id, "--json"])["worker"].is_null().then_some(());
+    wait_until("nobody is at it", is_let_go).await;
+    drop(of_browser);
+    let ends = async || {
+        let list = service.get("/v2/browser").await.ok();
+        (list["sessions"][0]["status"] == "destroyed").then_some(())
+    };
+    wait_until("its browser is closed", ends).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,11 +176,20 @@ both_databases! {
         // 200, 429 for the next one, 503 when every browser is taken, 502 when the code was not run, 410 after the end.
         let session = caller.post(&path, &code).await.ok();
         assert_eq!(session["success"], true, "{session}");
+        let asked: Value = serde_json::from_str(session["stdout"].as_str().unwrap()).unwrap();
+        assert!(asked["answer_in_ms"].as_i64().is_some_and(|within| within <= 34_500), "counted from the call: {asked}");
         let second = scraped(caller, &page).await;
         refused(&caller.post(&second, &code).await, 429, "You have reached the maximum number of concurrent jobs (1)");
         service.cli(&["credits", "grant", "--team", "poor", "100"]);
         refused(&poor.post(&dear, &code).await, 503, "Every browser of this server is taken");
         refused(&caller.post(&path, &json!({ "code": "refuse" })).await, 502, "Failed to execute code");
+        refused(&caller.post(&path, &json!({ "code": "stand in line" })).await, 503, "Other code is still running");
+        // Another team does not wait for what is being opened to hear that it is not its own.
+        let sql = "UPDATE browser_session SET state = 'opening', opened_at = NULL WHERE state = 'active'";
+        service.execute(sql).await;
+        refused(&stranger.delete(&path).await, 403, "Forbidden.");
+        let sql = "UPDATE browser_session SET state = 'active', opened_at = created_at WHERE state = 'opening'";
+        service.execute(sql).await;
         assert_eq!(caller.delete(&path).await.ok()["creditsBilled"], 2);
         refused(&caller.post(&path, &code).await, 410, "Browser session has been destroyed.");
         refused(&stranger.post(&path, &code).await, 403, "Forbidden.");
@@ -235,6 +244,41 @@ async fn a_prompt_carries_nothing_out_by_an_address_that_leads_elsewhere() {
     let answer = ask(caller, &path, "Look around.").await;
     assert_eq!(site.hit_count("/small/77").await, 0, "{answer}");
     assert_eq!(tools(&answer), ["navigate!", "new_tab!", "finish"], "{answer}");
+    caller.delete(&path).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_crashed() {
+    let site = FixtureSite::start().await;
+    let finish = || Said::does("finish", json!({ "answer": "done", "success": true }));
+    let (service, _model) = with_model(vec![finish(), finish(), finish()]).await;
+    let caller = service.caller();
+    let path = scraped(caller, &json!({ "url": site.url("/small/1") })).await;
+    let saw = async || {
+        let answer = ask(caller, &path, "Look.").await;
+        assert_eq!(answer["success"], true, "{answer}");
+        answer["steps"][0]["saw"]["url"].as_str().unwrap_or_default().to_owned()
+    };
+    // Neither the first tab nor the last.
+    let tabs = format!(
+        "const at = '{}'; const tabs = []; \
+         for (const n of [2, 3, 4]) {{ tabs.push(await context.newPage()); await tabs.at(-1).goto(at + n) }} \
+         await tabs[1].goto(at + 5); tabs.length",
+        site.url("/small/")
+    );
+    assert_eq!(interact(caller, &path, "node", &tabs).await["result"], "3");
+    assert_eq!(saw().await, site.url("/small/5"));
+
+    for process in service.processes() {
+        if process.is_browser() && process.command.contains("--type=renderer") {
+            process.kill();
+        }
+    }
+    assert_eq!(saw().await, "about:blank", "a new tab beside those that have crashed");
+    let opened =
+        interact(caller, &path, "node", "const tab = await context.newPage(); await tab.goto(at + 6); 1").await;
+    assert_eq!(opened["result"], "1", "{opened}");
+    assert_eq!(saw().await, site.url("/small/6"));
     caller.delete(&path).await.ok();
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, long_tests,
-    require_all, wait_until, wait_until_none,
+    Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, SiteOptions, TestService, both_databases,
+    long_tests, require_all, wait_until, wait_until_none,
 };
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
@@ -153,6 +153,68 @@ both_databases! {
         assert_eq!(caller.delete("/v2/browser/profiles/shop").await.ok()["success"], true);
         until_nothing_runs(&service).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_downloads_uploads_and_goes_out_in_every_language() {
+    let site = FixtureSite::start_with(SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false }).await;
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({})).await;
+
+    // All of it out of one folder, whoever asked for the last download.
+    let page = format!(
+        "await page.goto('{}'); await page.evaluate(() => {{ \
+         document.body.innerHTML = '<input type=file id=f><a id=d download=x.bin>d</a>'; \
+         document.querySelector('#d').href = URL.createObjectURL(new Blob(['bytes'])) }})",
+        site.url("/small/1")
+    );
+    run(caller, &session, "node", &page).await;
+    let node = "{ const [d] = await Promise.all([page.waitForEvent('download'), page.click('#d')]); \
+         await d.saveAs('/tmp/saved/node.bin'); let read = ''; for await (const part of await d.createReadStream()) read += part; \
+         const text = (name) => require('fs').readFileSync(name, 'utf8'); \
+         console.log([read, text(await d.path()), text('/tmp/saved/node.bin')].join()) }";
+    let python = "async with page.expect_download() as found:\n  await page.click('#d')\n\
+         print(open(await (await found.value).path()).read())";
+    let bash = "mkdir -p sub; cd sub; agent-browser download '#d' y.bin && agent-browser download '#d' /tmp/new/z.bin && \
+         cat y.bin /tmp/new/z.bin";
+    assert_eq!(run(caller, &session, "node", node).await, "bytes,bytes,bytes");
+    assert_eq!(run(caller, &session, "python", python).await, "bytes");
+    let said = run(caller, &session, "bash", bash).await;
+    assert!(said.ends_with("bytesbytes") && said.contains("/sub/y.bin") && said.contains("/tmp/new/z.bin"), "{said}");
+    assert_eq!(run(caller, &session, "node", node).await, "bytes,bytes,bytes");
+    assert_eq!(run(caller, &session, "python", python).await, "bytes");
+
+    for (folder, file) in [("~/sub", "u.txt"), ("~/sub", "../u.txt"), ("/tmp", "~/u.txt"), ("~", "u.txt")] {
+        let code = format!(
+            "echo hi > ~/u.txt; cp ~/u.txt ~/sub; cd {folder}; agent-browser upload '#f' {file} && \
+             agent-browser eval \"document.querySelector('#f').files[0].text()\""
+        );
+        let said = run(caller, &session, "bash", &code).await;
+        assert!(said.contains("hi\\n"), "{folder} {file}: {said}");
+    }
+    let refused = execute(caller, &session, "bash", "cp ~/u.txt /tmp; agent-browser upload '#f' /tmp/u.txt").await;
+    let said = refused.to_string();
+    assert!(refused["exitCode"] != 0 && said.contains("/home/user"), "which files can be read: {said}");
+
+    let far = site.url_at("127.0.0.2", "/small/2");
+    for (language, code) in [
+        ("node", "(await fetch('FAR')).status"),
+        (
+            "node",
+            "await new Promise((done, fail) => require('http').get('FAR', (a) => done(a.statusCode)).on('error', fail))",
+        ),
+        ("node", "(await page.request.get('FAR')).status()"),
+        ("python", "(await context.request.get('FAR')).status"),
+        (
+            "node",
+            "await page.route('**/*', async (route) => route.fulfill({ response: await route.fetch() })); \
+             (await page.goto('FAR')).status()",
+        ),
+    ] {
+        assert_eq!(run(caller, &session, language, &code.replace("FAR", &far)).await, "200", "{code}");
+    }
+    delete(caller, &session).await.ok();
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! A worker's private listener without a worker: it opens sessions by moving their rows and answers an execution with
-//! what it was asked; the code `refuse` is not run. What the API makes of sessions can be tested with it on a machine that cannot run any.
+//! what it was asked; the code `refuse` is not run, and `stand in line` waits for other code in vain. What the API makes of sessions can be tested with it on a machine that cannot run any.
 
 use std::time::Duration;
 
@@ -80,6 +80,8 @@ async fn answer(mut socket: TcpStream, database_url: &str) {
         ("200 OK", json!({}))
     } else if line.contains("/execute HTTP") && body["code"] == "refuse" {
         ("502 Bad Gateway", json!({"error": "the runner did not start"}))
+    } else if line.contains("/execute HTTP") && body["code"] == "stand in line" {
+        ("409 Conflict", json!({"error": "another call is still running in this session"}))
     } else if line.contains("/execute HTTP") {
         let output = json!({"stdout": body.to_string(), "result": "4", "stderr": "", "exitCode": 0, "killed": false});
         ("200 OK", output)

@@ -18,6 +18,8 @@ const { createRequire } = require('node:module');
 const { Writable } = require('node:stream');
 const { pathToFileURL } = require('node:url');
 
+require('./outside.cjs');
+
 /// Longest value of a last expression, characters.
 const VALUE_LIMIT = 1 << 20;
 /// How long reaching the browser may take, milliseconds.
@@ -98,7 +100,13 @@ async function evaluate(expression) {
 
 /// Whether the code never began, because it does not parse or its declarations clash with those that are there (as
 /// opposed to code that throws a SyntaxError). A clash is reported at the very beginning of the code.
-const isUnparsed = ({ error }) => error instanceof SyntaxError && !/execute\.js:(?!1:1\b)/.test(String(error.stack));
+const isUnparsed = ({ error }) => {
+  try {
+    return error instanceof SyntaxError && !/execute\.js:(?!1:1\b)/.test(String(error.stack));
+  } catch {
+    return false;
+  }
+};
 
 let acorn;
 function parsed(code) {
@@ -244,6 +252,15 @@ function errorText({ error, details }) {
   return plain(text);
 }
 
+/// What `toText` makes of a value. Objects are code, too: one that cannot be shown ends no call.
+function shown(toText, value) {
+  try {
+    return String(toText(value));
+  } catch {
+    return '[a value that cannot be shown]';
+  }
+}
+
 /// Writes behind everything that code has printed so far; resolves when the pipe has it.
 function write(stream, text) {
   return new Promise((resolve) => {
@@ -263,7 +280,8 @@ let chosenTimeout = false;
 
 async function connect() {
   const { chromium } = require('playwright-core');
-  const artifactsDir = path.join(process.env.HOME, '.playwright');
+  // Where every download of the session's browser goes, whoever asks for it.
+  const artifactsDir = path.join(process.env.HOME, 'downloads');
   const browser = await chromium.connectOverCDP(process.env.CDP_URL, { timeout: CONNECT_LIMIT, artifactsDir });
   const [context] = browser.contexts();
   const control = await browser.newBrowserCDPSession();
@@ -289,8 +307,17 @@ async function connect() {
     return setDefaultTimeout.call(this, ms);
   };
   fresh.open = () => newPage.call(context);
+  for (const page of await inOrder(context.pages())) if (fresh.active.has(page)) fresh.active.set(page, (clock += 1));
   chosenTimeout = false;
   link = fresh;
+}
+
+/// Tabs in the order of their last navigation, those that do not answer first.
+async function inOrder(pages) {
+  if (pages.length < 2) return pages;
+  const began = (page) => Promise.race([page.evaluate('performance.timeOrigin').catch(() => 0), new Promise((resolve) => later(resolve, TAB_LIMIT, 0))]);
+  const times = await Promise.all(pages.map(began));
+  return pages.map((page, at) => [page, times[at]]).sort((a, b) => a[1] - b[1]).map(([page]) => page);
 }
 
 /// Ids of the tabs that the browser has now.
@@ -357,7 +384,7 @@ async function ensureBrowser(timeout, quiet) {
 let failed = false;
 process.on('uncaughtException', (error) => {
   failed = true;
-  write(stderr, `${errorText({ error })}\n`);
+  write(stderr, `${shown(errorText, { error })}\n`);
 });
 
 async function call({ id, code, timeout, marker, quiet = false }) {
@@ -374,9 +401,9 @@ async function call({ id, code, timeout, marker, quiet = false }) {
     await new Promise((resolve) => turn(resolve));
     if ('error' in outcome) {
       failed = true;
-      write(stderr, `${errorText(outcome)}\n`);
+      write(stderr, `${shown(errorText, outcome)}\n`);
     } else if (outcome.value !== undefined) {
-      const text = textOf(outcome.value);
+      const text = shown(textOf, outcome.value);
       answer.value = text.slice(0, VALUE_LIMIT).toWellFormed();
       answer.cut = text.length > VALUE_LIMIT;
     }
@@ -384,6 +411,12 @@ async function call({ id, code, timeout, marker, quiet = false }) {
   }
   await Promise.all([write(stdout, marker), write(stderr, marker)]);
   return answer;
+}
+
+/// The answer to a call in which the runner itself failed.
+async function unanswered({ id, marker }) {
+  await Promise.all([write(stdout, marker), write(stderr, `the runner failed\n${marker}`)]);
+  return { id, exit: 1 };
 }
 
 const control = new net.Socket({ fd: 3, readable: true, writable: true });
@@ -395,7 +428,8 @@ control.on('data', (text) => {
   for (let end = line.indexOf('\n'); end !== -1; end = line.indexOf('\n')) {
     const request = parse(line.slice(0, end));
     line = line.slice(end + 1);
-    call(request).then(send);
+    // Code can break what this is made of, and is answered all the same.
+    call(request).catch(() => unanswered(request)).then(send);
   }
 });
 // Without a line to the worker there is nothing left to do.

@@ -28,6 +28,8 @@ VALUE_LIMIT = 1 << 20
 CONNECT_LIMIT = 5000
 # How long a tab that others have opened is waited for, seconds.
 TAB_LIMIT = 0.5
+# How long Playwright's driver may take to end, seconds.
+STOP_LIMIT = 1
 # Longest request, bytes: 100,000 characters of code, each escaped.
 REQUEST_LIMIT = 4 << 20
 
@@ -84,11 +86,12 @@ async def run(code, name):
     except SystemExit as exit:
         if exit.code is None or isinstance(exit.code, int):
             return (exit.code or 0) & 0xFF, None
-        print(exit.code, file=sys.stderr)
+        flush()
+        write_all(2, shown(str, exit.code) + "\n")
         return 1, None
     except BaseException as error:
         flush()
-        write_all(2, error_text(error))
+        write_all(2, shown(error_text, error))
         return 1, None
 
 
@@ -124,6 +127,15 @@ def error_text(error):
     return re.sub(r"\x1b\[[0-9;]*m", "", "".join(shown.format()))
 
 
+def shown(to_text, value):
+    """What `to_text` makes of a value. Objects are code, too: one that cannot be shown ends no call."""
+    try:
+        # A plain string, whatever a class of its own would say.
+        return "".join([to_text(value)])
+    except BaseException as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
 def write_all(descriptor, text):
     """Writes the whole text to a pipe that others may have made non-blocking."""
     rest = memoryview(text.encode(errors="backslashreplace"))
@@ -155,6 +167,20 @@ def own_stderr():
             yield
         finally:
             sys.stderr = shared
+
+
+@contextlib.contextmanager
+def way_out():
+    """Has the program of Node that is started meanwhile, Playwright's driver, go out through the session's proxy."""
+    before = os.environ.get("NODE_OPTIONS")
+    os.environ["NODE_OPTIONS"] = f"--require {os.path.join(os.path.dirname(__file__), 'outside.cjs')} {before or ''}"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("NODE_OPTIONS", None)
+        else:
+            os.environ["NODE_OPTIONS"] = before
 
 
 def flush():
@@ -199,15 +225,18 @@ class Link:
 
         for attempt in (1, 2):
             if cls.playwright is None:
-                with own_stderr():
+                with own_stderr(), way_out():
                     cls.playwright = await async_playwright().start()
             try:
                 browser = await cls.playwright.chromium.connect_over_cdp(
                     os.environ["CDP_URL"],
                     timeout=CONNECT_LIMIT,
-                    artifacts_dir=os.path.join(os.environ["HOME"], ".playwright"),
+                    # Where every download of the session's browser goes, whoever asks for it.
+                    artifacts_dir=os.path.join(os.environ["HOME"], "downloads"),
                 )
-                return cls(browser, await browser.new_browser_cdp_session())
+                made = cls(browser, await browser.new_browser_cdp_session())
+                await made.order()
+                return made
             except Error:
                 raise
             except Exception:
@@ -215,6 +244,32 @@ class Link:
                 cls.playwright = None
                 if attempt == 2:
                     raise
+
+    async def order(self):
+        """Puts the tabs that are there already in the order of their last navigation, as far as they answer."""
+
+        async def began(page):
+            try:
+                return float(await asyncio.wait_for(page.evaluate("performance.timeOrigin"), TAB_LIMIT))
+            except Exception:
+                return 0
+
+        pages = list(self.active)
+        if len(pages) < 2:
+            return
+        times = await asyncio.gather(*map(began, pages))
+        for _, page in sorted(zip(times, pages), key=lambda pair: pair[0]):
+            if page in self.active:
+                self.touch(page)
+
+    async def give_up(self):
+        """Forgets the connection, and Playwright's driver with it, which is a process of its own and may be gone."""
+        lost.append(self.browser)
+        driver, Link.playwright = Link.playwright, None
+        try:
+            await asyncio.wait_for(driver.stop(), STOP_LIMIT)
+        except Exception:
+            pass
 
     def follow(self, page):
         self.touch(page)
@@ -265,16 +320,19 @@ class Link:
 
 def is_live(name, value):
     try:
-        if name == "page":
-            return not value.is_closed() and value.context.browser.is_connected()
-        if name == "context":
-            return value.browser.is_connected()
-        return value.is_connected()
+        if name == "page" and value.is_closed():
+            return False
+        browser = value.context.browser if name == "page" else value.browser if name == "context" else value
+        return browser not in lost and browser.is_connected()
     except Exception:
         return False
 
 
 link = None
+# Browsers of connections that were given up: Playwright goes on to call them connected.
+lost = []
+# Whether the last call has failed: it may be the connection that is broken.
+is_doubtful = False
 # What the runner itself has put under the three names.
 given = {}
 
@@ -300,12 +358,13 @@ async def ensure_browser(timeout, quiet=False):
     `quiet`: it was told nothing since the last look.
     """
     global link
-    if not quiet and link is not None and link.browser.is_connected():
+    if (is_doubtful or not quiet) and link is not None and link.browser.is_connected():
         try:
             await link.catch_up()
         except Exception:
-            # A connection that breaks meanwhile is made again.
-            pass
+            # A connection that breaks is made again.
+            await link.give_up()
+            link = None
     if link is None or not link.browser.is_connected():
         link = await Link.connect()
     await bind()
@@ -318,6 +377,7 @@ async def ensure_browser(timeout, quiet=False):
 
 
 async def call(request):
+    global is_doubtful
     answer = {"id": request["id"], "exit": 0}
     try:
         await ensure_browser(request["timeout"], request.get("quiet", False))
@@ -326,11 +386,9 @@ async def call(request):
     else:
         make_blocking()
         answer["exit"], value = await run(request["code"], f"execute-{request['id']}.py")
+        is_doubtful = answer["exit"] != 0
         if value is not None:
-            try:
-                text = text_of(value)
-            except Exception as error:
-                text = f"<{type(value).__name__}: {error}>"
+            text = shown(text_of, value)
             # Half of a surrogate pair cannot be written as JSON.
             answer["value"] = text[:VALUE_LIMIT].encode(errors="replace").decode()
             answer["cut"] = len(text) > VALUE_LIMIT

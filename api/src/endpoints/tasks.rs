@@ -45,7 +45,15 @@ pub(super) fn refuse_without_model(app: &App, what: &str) -> ApiResult<()> {
     Err(ApiError::new(ErrorCode::ModelNotConfigured, text))
 }
 
+/// A thread has one run at a time.
+pub(super) fn thread_busy() -> ApiError {
+    ApiError::new(ErrorCode::ThreadBusy, "Another run of this thread has not ended. Please wait for it.")
+}
+
 /// Writes the task with its job, and the delivery that announces it, in one transaction.
+///
+/// # Errors
+/// 402 without funds, 409 when another call has taken its place in the thread meanwhile.
 pub(super) async fn accept(app: &App, caller: &Caller, wanted: &Wanted<'_>) -> ApiResult<JobId> {
     let (id, now, team) = (JobId::new(), app.db.now(), caller.team_id());
     let hint = wanted.spec.urls().first().map(String::as_str).or(wanted.spec.prompt()).unwrap_or_default();
@@ -69,6 +77,11 @@ pub(super) async fn accept(app: &App, caller: &Caller, wanted: &Wanted<'_>) -> A
     team_lock::lock(&mut tx, team).await?;
     let funds = credits::check_funds(&mut tx, team, UP_FRONT, app.settings.limits.metered).await?;
     refuse_short_funds(funds, UP_FRONT)?;
+    if let Some(place) = wanted.thread
+        && tasks::is_taken(&mut tx, place).await?
+    {
+        return Err(thread_busy());
+    }
     tasks::insert(&mut tx, &NewTask { job: &job, spec: wanted.spec, thread: wanted.thread }).await?;
     let entry =
         Entry { id: id.0, endpoint: Endpoint::from(wanted.kind), version: wanted.version, target, created_at: now };

@@ -419,12 +419,20 @@ pub async fn agents(db: &Db, team: TeamId, before: Timestamp, limit: i64) -> Sto
     found.into_iter().map(row).collect()
 }
 
-/// The runs of a team's thread, oldest first.
-pub async fn thread(db: &Db, team: TeamId, thread: Uuid) -> StoreResult<Vec<TaskRow>> {
-    const SQL: &str = select_task!("WHERE thread_id = $1 AND team_id = $2 ORDER BY turn LIMIT 100");
+/// The last runs of a team's thread, at most so many, oldest first.
+pub async fn thread(db: &Db, team: TeamId, thread: Uuid, most: i64) -> StoreResult<Vec<TaskRow>> {
+    const SQL: &str = select_task!("WHERE thread_id = $1 AND team_id = $2 ORDER BY turn DESC LIMIT $3");
     let found: Vec<Columns> =
-        on_pool!(db, |pool| sqlx::query_as(SQL).bind(thread.to_string()).bind(team).fetch_all(pool).await?);
-    found.into_iter().map(row).collect()
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(thread.to_string()).bind(team).bind(most).fetch_all(pool).await?);
+    found.into_iter().rev().map(row).collect()
+}
+
+/// Whether a place in a thread is taken. Under the lock of the thread's team it stays as it is until the transaction ends.
+pub async fn is_taken(tx: &mut Tx, (thread, turn): (Uuid, i64)) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM task WHERE thread_id = $1 AND turn >= $2";
+    let (runs,): (i64,) =
+        on_db!(tx, |conn| sqlx::query_as(SQL).bind(thread.to_string()).bind(turn).fetch_one(conn).await?);
+    Ok(runs > 0)
 }
 
 /// The tasks that a worker has by the rows, each with the epoch of its claim.

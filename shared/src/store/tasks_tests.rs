@@ -138,9 +138,18 @@ async fn a_cancelled_task_takes_nothing_more_and_a_dead_workers_is_called_for() 
         assert!(cancel::job(&mut tx, other, db.now()).await.unwrap());
         tx.commit().await.unwrap();
         assert!(claimed(&db, other).await.is_none());
-        let runs = super::thread(&db, team, thread).await.unwrap();
+        let runs = super::thread(&db, team, thread, 10).await.unwrap();
         assert_eq!(runs.iter().map(|run| (run.job, run.turn)).collect::<Vec<_>>(), [(job, 1), (other, 2)]);
-        assert!(super::thread(&db, testing::team(&db, "b").await, thread).await.unwrap().is_empty());
+        let last = super::thread(&db, team, thread, 1).await.unwrap();
+        assert_eq!(last.iter().map(|run| run.job).collect::<Vec<_>>(), [other]);
+        assert!(super::thread(&db, testing::team(&db, "b").await, thread, 10).await.unwrap().is_empty());
+        let mut tx = db.begin().await.unwrap();
+        for (thread, turn, taken) in
+            [(thread, 1, true), (thread, 2, true), (thread, 3, false), (crate::random::id(), 1, false)]
+        {
+            assert_eq!(is_taken(&mut tx, (thread, turn)).await.unwrap(), taken, "{turn}");
+        }
+        drop(tx);
         let listed = agents(&db, team, Timestamp(i64::MAX), 1).await.unwrap();
         assert_eq!(listed.iter().map(|run| run.job).collect::<Vec<_>>(), [other], "the newest first");
     }

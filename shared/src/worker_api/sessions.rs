@@ -4,6 +4,7 @@
 //! caller hangs up. A caller repeats `execute` and `prompt` only where the worker never saw the call.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -22,6 +23,9 @@ pub const EXECUTE: SessionPath = SessionPath("/sessions/{id}/execute");
 pub const PROMPT: SessionPath = SessionPath("/sessions/{id}/prompt");
 /// `GET`, answered with a JSON object: Chromium's `/json/version` without its addresses.
 pub const VERSION: SessionPath = SessionPath("/sessions/{id}/version");
+
+/// What the answer of a run may take past the run's own timeout: clients wait 5 s longer (wire 1.10).
+pub const ANSWER_GRACE: Duration = Duration::from_secs(4);
 
 /// Start the browser of a session that is placed on this worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,6 +52,21 @@ pub struct ExecuteCode<'a> {
     pub language: Language,
     /// How long it may run, milliseconds.
     pub timeout_ms: u64,
+    /// How long its answer is waited for, milliseconds, where that is not its timeout and [`ANSWER_GRACE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_in_ms: Option<u64>,
+}
+
+impl ExecuteCode<'_> {
+    /// How long it may run.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// How long its answer is waited for.
+    pub fn answer_in(&self) -> Duration {
+        self.answer_in_ms.map_or(self.timeout() + ANSWER_GRACE, Duration::from_millis)
+    }
 }
 
 /// What code left (spec 2.2).

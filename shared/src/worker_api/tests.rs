@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::sessions::{CodeOutput, Done, EXECUTE, ExecuteCode, OpenSession, PromptOutput, RunPrompt};
@@ -41,8 +43,12 @@ fn bodies_are_written_as_other_releases_read_them() {
     let (id, key) = (SessionId::new(), KeyId::new());
     let open = OpenSession { id, language: Some(Language::Node) };
     assert_eq!(serde_json::to_value(open).unwrap(), json!({"id": id, "language": "node"}));
-    let execute = ExecuteCode { code: "1".into(), language: Language::Bash, timeout_ms: 5_000 };
+    let execute = ExecuteCode { code: "1".into(), language: Language::Bash, timeout_ms: 5_000, answer_in_ms: None };
     assert_eq!(serde_json::to_string(&execute).unwrap(), r#"{"code":"1","language":"bash","timeout_ms":5000}"#);
+    assert_eq!(execute.answer_in(), Duration::from_secs(9));
+    let hurried = ExecuteCode { answer_in_ms: Some(7_000), ..execute };
+    assert_eq!(serde_json::to_value(&hurried).unwrap()["answer_in_ms"], 7_000);
+    assert_eq!(hurried.answer_in(), Duration::from_secs(7));
     let prompt = RunPrompt { prompt: "p".into(), timeout_ms: 1, key: Some(key) };
     assert_eq!(serde_json::to_value(prompt).unwrap(), json!({"prompt": "p", "timeout_ms": 1, "key": key}));
     assert_eq!(serde_json::to_string(&Done {}).unwrap(), "{}");

@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod calls;
 pub mod exec;
+mod front;
 pub mod relay;
 
 use weir_browser as browser;

@@ -24,10 +24,11 @@ mod session;
 mod start;
 mod warm;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::domain::session::{EndReason, Language, SessionState};
@@ -50,6 +51,8 @@ pub struct Sessions {
     worker: WorkerId,
     warm: WarmPool,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// Those on their way to be open.
+    opening: watch::Sender<HashSet<SessionId>>,
     tasks: TaskTracker,
     draining: CancellationToken,
     /// The others count this worker as dead: nothing may be written, everything is killed.
@@ -70,6 +73,7 @@ impl Sessions {
             worker,
             warm,
             open: Mutex::default(),
+            opening: watch::Sender::default(),
             tasks: TaskTracker::new(),
             draining,
             fenced,
@@ -97,9 +101,9 @@ impl Sessions {
     /// Opens the session whose row says `opening` and this worker. On an error the row is destroyed, unbilled. The
     /// runner of `language` is started beside it.
     pub async fn open(self: &Arc<Self>, id: SessionId, language: Option<Language>) -> Result<(), OpenError> {
+        let opening = Opening::of(Arc::clone(self), id);
         // In a task of its own: a caller who hangs up does not leave half a session behind.
-        let sessions = Arc::clone(self);
-        let opened = self.tasks.spawn(async move { sessions.open_now(id, language).await }).await;
+        let opened = self.tasks.spawn(async move { Arc::clone(&opening.0).open_now(id, language).await }).await;
         opened.unwrap_or_else(|panic| Err(OpenError::Browser(format!("internal error: {panic}"))))
     }
 
@@ -216,8 +220,10 @@ impl Sessions {
         save::destroy(&self.resources.db, id, reason, None).await
     }
 
-    /// Ends the session in good order and waits until its row says so. `false`: it is not open here.
+    /// Ends the session in good order and waits until its row says so; one that is being opened is ended once it is open.
+    /// `false`: it is not open here.
     pub async fn close(&self, id: SessionId, reason: EndReason) -> bool {
+        let _ = self.opening.subscribe().wait_for(|opening| !opening.contains(&id)).await;
         let Some(session) = self.find(id) else { return false };
         session.ask_to_end(reason);
         session.until_ended().await;
@@ -289,5 +295,21 @@ impl Sessions {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that is being opened, for as long as it is.
+struct Opening(Arc<Sessions>, SessionId);
+
+impl Opening {
+    fn of(sessions: Arc<Sessions>, id: SessionId) -> Self {
+        sessions.opening.send_modify(|opening| _ = opening.insert(id));
+        Self(sessions, id)
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.opening.send_modify(|opening| _ = opening.remove(&self.1));
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use actix_web::web::{self, Data, Json, Path};
 use serde_json::value::to_raw_value;
+use tokio::time::timeout_at;
+use weir_shared::clock;
 use weir_shared::domain::session::EndReason;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::SessionId;
@@ -18,7 +20,10 @@ use super::{OpenError, PromptError, Session};
 use crate::agent::TaskOutcome;
 use crate::calls::{FromApi, Refused};
 use crate::context::Process;
-use crate::exec::Execution;
+use crate::exec::{ExecError, Execution};
+
+/// What is kept of the time for an answer when more is looked for that could be said in it.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Registers the calls.
 pub fn configure(config: &mut web::ServiceConfig) {
@@ -70,14 +75,15 @@ async fn execute(
     body: Json<ExecuteCode<'static>>,
 ) -> Reply<CodeOutput> {
     let session = find(&process, *id)?;
-    let ExecuteCode { code, language, timeout_ms } = body.into_inner();
-    let timeout = Duration::from_millis(timeout_ms);
+    let wanted = body.into_inner();
+    let (language, answer_in) = (wanted.language, wanted.answer_in());
+    let told_by = clock::deadline(answer_in.saturating_sub(LAST_WORD));
     // The code goes on when the caller hangs up, as it would for one who waits.
     let running = tokio::spawn(async move {
-        let mut done = session.execute(language, &code, timeout).await;
+        let mut done = session.execute(language, &wanted.code, (wanted.timeout(), answer_in)).await;
         if let Some(Ok(run)) = &mut done
             && (run.killed || run.exit_code != 0)
-            && let Some(why) = session.proxy_trouble().await
+            && let Ok(Some(why)) = timeout_at(told_by, session.proxy_trouble()).await
         {
             let said = run.error.take().unwrap_or_else(|| run.stderr.trim().to_owned());
             run.error = Some(with_cause(&said, why));
@@ -93,7 +99,8 @@ async fn execute(
         Ok(Some(Err(error))) => {
             metrics.executed(language.as_str(), "error");
             tracing::warn!(session.id = %id, %error, "code could not be run");
-            Err(Refused::new(Refusal::Failed, error))
+            let refusal = if error == ExecError::Busy { Refusal::Conflict } else { Refusal::Failed };
+            Err(Refused::new(refusal, error))
         }
         Ok(None) => Err(ended()),
         Err(error) => Err(Refused::new(Refusal::Failed, error)),

@@ -296,16 +296,16 @@ impl Session {
         }
     }
 
-    /// Runs code in it. `None`: the session takes no more calls.
+    /// Runs code in it, with a bound on the run and one on its answer. `None`: the session takes no more calls.
     pub async fn execute(
         &self,
         language: Language,
         code: &str,
-        timeout: Duration,
+        bounds: (Duration, Duration),
     ) -> Option<Result<Execution, ExecError>> {
         let handle = self.handle()?;
         let result = tokio::select! {
-            result = self.runners.execute(language, code, timeout) => result,
+            result = self.runners.execute(language, code, bounds) => result,
             () = stays_busy(&handle) => return None,
             () = handle.ended.cancelled() => return None,
         };

@@ -76,7 +76,7 @@ async fn kept(journal: &Journal, key: &str) -> Result<usize, Halt> {
     Ok(rows.iter().filter(|row| row.key.starts_with(&below)).count())
 }
 
-/// Closes the browser, also where the task is broken off.
+/// Closes the browser, also where the task is broken off, and be it while the browser opens.
 struct Close {
     sessions: Arc<Sessions>,
     id: SessionId,
@@ -111,10 +111,10 @@ async fn work(journal: &Journal, key: &str, page: &Page, task: &str, reach: &Rea
         Ok(Err(refusal)) => return failed(refused(&refusal)),
         Err(error) => return failed(format!("the database: {error}")),
     };
+    let close = Close { sessions: Arc::clone(&sessions), id, armed: true };
     if let Err(error) = sessions.open(id, None).await {
         return failed(format!("the browser did not open: {error}"));
     }
-    let close = Close { sessions: Arc::clone(&sessions), id, armed: true };
     let Some(session) = sessions.find(id) else { return failed("the browser is gone".to_owned()) };
     let meter = TokenMeter::default();
     let keep = keeper(journal, key);

@@ -20,14 +20,14 @@ use weir_shared::store::{jobs, tasks};
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::retention;
-use crate::endpoints::tasks::{Wanted, accept, refuse_without_model};
+use crate::endpoints::tasks::{Wanted, accept, refuse_without_model, thread_busy};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Earlier runs of a thread that the model is told of, and how much of each answer, bytes.
-const BEFORE: usize = 5;
+const BEFORE: i64 = 5;
 const ANSWER: usize = 4_000;
 
 #[derive(Serialize, JsonSchema)]
@@ -104,11 +104,10 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
 async fn place(app: &App, caller: &Caller, wanted: &mut AgentRequest) -> ApiResult<(Uuid, i64)> {
     let Some(thread) = wanted.thread else { return Ok((random::id(), 1)) };
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound, "There is no such thread of this team.");
-    let runs = tasks::thread(&app.db, caller.team_id(), thread).await?;
+    let runs = tasks::thread(&app.db, caller.team_id(), thread, BEFORE).await?;
     let last = runs.last().ok_or_else(not_found)?;
     if jobs::load(&app.db, last.job).await?.is_some_and(|job| job.status == JobStatus::Scraping) {
-        let text = "Another run of this thread has not ended. Please wait for it.";
-        return Err(ApiError::new(ErrorCode::ThreadBusy, text));
+        return Err(thread_busy());
     }
     if let TaskSpec::Agent(before) = &last.spec {
         inherit(&mut wanted.spec, before);
@@ -116,8 +115,8 @@ async fn place(app: &App, caller: &Caller, wanted: &mut AgentRequest) -> ApiResu
     if wanted.spec.strict {
         wanted.scrape.sites.documents = reach::hosts_of(&wanted.spec.urls);
     }
-    let told = runs.iter().rev().take(BEFORE).rev();
-    wanted.spec.before = told
+    wanted.spec.before = runs
+        .iter()
         .map(|run| Before {
             prompt: run.spec.prompt().unwrap_or_default().to_owned(),
             answer: tasks::answer_of(run.outcome.as_ref(), ANSWER),

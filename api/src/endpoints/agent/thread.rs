@@ -19,6 +19,9 @@ use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
+/// The last runs of a thread that are shown.
+const RUNS: i64 = 100;
+
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AgentThreadAnswer")]
 struct Body {
@@ -107,7 +110,7 @@ pub async fn handle(
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: Uuid = extract::path_id(&id)?;
     let includes_data = query.get("includeData").is_some_and(|word| word == "true");
-    let rows = tasks::thread(&app.db, caller.team_id(), id).await?;
+    let rows = tasks::thread(&app.db, caller.team_id(), id, RUNS).await?;
     let mut runs = Vec::new();
     let mut updated = None;
     let mut is_running = false;

@@ -23,6 +23,8 @@ use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 use crate::worker_client::CallError;
 
+/// Seconds after which a session may have ended what it runs.
+const BUSY_SECONDS: u64 = 2;
 /// What `error` says when code failed without a word.
 const FAILED: &str = "Execution failed";
 
@@ -102,7 +104,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 400 for the body, 404 for an unknown or forgotten session, 403 for another team's, 410 for one that has ended, 502
-/// when the code was not run, 503 when it may have been and its outcome is lost.
+/// when the code was not run, 503 when it may have been and its outcome is lost, or other code took all its time.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id = session_id(&id)?;
@@ -110,7 +112,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let warning = wanted.warning.take();
     let row = load_own(&app, &caller, id).await?;
     let timeout_ms = wanted.timeout.unsigned_abs() * 1_000;
-    let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, timeout_ms };
+    let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, timeout_ms, answer_in_ms: None };
     let output = run(&app, &caller, &row, &code).await;
     app.metrics.executed(wanted.language.as_str(), outcome(&output));
     Ok(HttpResponse::Ok().json(Body { success: true, ran: output?.into(), warning }))
@@ -135,6 +137,11 @@ pub(in crate::endpoints) async fn run(
         Ok(Ok(output)) => Ok(output),
         Ok(Err(refused)) => match refused.refusal() {
             Some(Refusal::Ended) => Err(gone()),
+            // Clients would send again at once what is answered 502 (wire 1.6).
+            Some(Refusal::Conflict) => {
+                let text = "Other code is still running in this session; this was not run. Please try again.";
+                Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(BUSY_SECONDS))
+            }
             Some(Refusal::UnknownSession) => {
                 // Its worker was restarted, or another one has its address now: billed up to the last use only.
                 destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;

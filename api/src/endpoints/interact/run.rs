@@ -43,6 +43,8 @@ const MARGIN: Duration = Duration::from_millis(4_500);
 const OPENING_FREE: Duration = Duration::from_secs(2);
 /// What is run gets at least this long.
 const RUN_AT_LEAST: Duration = Duration::from_secs(1);
+/// What is kept of the time for a run that begins at the last moment, and for its answer.
+const LAST_RUN: Duration = Duration::from_secs(2);
 
 const NO_MODEL: &str = "Prompts need a language model, and none is configured on this server (WEIR_LLM_URL, \
     WEIR_LLM_MODEL). Code works without one.";
@@ -165,22 +167,27 @@ async fn interact(
     called: Instant,
 ) -> ApiResult<(SessionRow, Done)> {
     let timeout = Duration::from_millis(wanted.timeout_ms.unsigned_abs());
-    let row = session(app, caller, page, wanted, called + timeout + MARGIN).await?;
+    let row = session(app, caller, page, wanted, called + timeout + MARGIN - LAST_RUN).await?;
     if row.state != SessionState::Active {
         return Err(gone());
     }
-    // What the opening took beyond its share is taken from the run, so that the caller still waits for the answer.
-    let late = called.elapsed().saturating_sub(OPENING_FREE);
-    let timeout = timeout.saturating_sub(late).max(RUN_AT_LEAST);
+    let (timeout, answer_in) = left(timeout, called.elapsed());
     let done = match &wanted.instruction {
         Instruction::Code { code, language } => {
-            let timeout_ms = timeout.as_millis() as u64;
-            let code = ExecuteCode { code: code.into(), language: *language, timeout_ms };
+            let (timeout_ms, answer_in_ms) = (timeout.as_millis() as u64, Some(answer_in.as_millis() as u64));
+            let code = ExecuteCode { code: code.into(), language: *language, timeout_ms, answer_in_ms };
             execute::run(app, caller, &row, &code).await?.into()
         }
-        Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, timeout).await?.into(),
+        Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, (timeout, answer_in)).await?.into(),
     };
     Ok((row, done))
+}
+
+/// How long what is run may take when so much of the call has passed, and how long its answer is waited for. What the opening
+/// took beyond its share is taken from the run, so that the caller still waits for the answer.
+fn left(timeout: Duration, passed: Duration) -> (Duration, Duration) {
+    let run = timeout.saturating_sub(passed.saturating_sub(OPENING_FREE)).max(RUN_AT_LEAST);
+    (run, (timeout + MARGIN).saturating_sub(passed))
 }
 
 /// The scrape's session: as it is, or made now.
@@ -259,14 +266,20 @@ async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<(Opti
 }
 
 /// Has the agent work on a task.
-async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<PromptOutput> {
+async fn ask(
+    app: &App,
+    caller: &Caller,
+    row: &SessionRow,
+    prompt: &str,
+    (timeout, answer_in): (Duration, Duration),
+) -> ApiResult<PromptOutput> {
     let failed = |why: &str| {
         let text = format!("Browser agent failed to execute the task: {why}.");
         ApiError::new(ErrorCode::BrowserFailed, text)
     };
     let owner = row.worker.as_ref().ok_or_else(gone)?;
     let task = RunPrompt { prompt: prompt.into(), timeout_ms: timeout.as_millis() as u64, key: caller.key };
-    match app.workers.prompt(&owner.address, row.id, &task).await {
+    match app.workers.prompt(&owner.address, row.id, &task, answer_in).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(refused)) => match refused.refusal() {
             Some(Refusal::Ended) => Err(gone()),
@@ -296,6 +309,27 @@ async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout
                         some of the task may be done.";
                     Err(ApiError::new(ErrorCode::Unavailable, text))
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_while_its_caller_waits_however_long_the_opening_takes() {
+        let seconds = Duration::from_secs_f64;
+        assert_eq!(left(seconds(30.0), seconds(0.5)), (seconds(30.0), seconds(34.0)));
+        assert_eq!(left(seconds(5.0), seconds(3.5)), (seconds(3.5), seconds(6.0)));
+        for timeout in [1.0, 5.0, 30.0] {
+            let latest = seconds(timeout) + MARGIN - LAST_RUN;
+            for passed in [0.0, 1.9, 2.1, 3.0, 5.0, 20.0, 40.0].map(seconds).into_iter().filter(|at| *at <= latest) {
+                let (run, answer_in) = left(seconds(timeout), passed);
+                // Clients wait so long (wire 1.10).
+                assert!(passed + answer_in < seconds(timeout + 5.0), "{timeout} {passed:?}");
+                assert!(run >= RUN_AT_LEAST && run < answer_in, "{timeout} {passed:?}: {run:?} of {answer_in:?}");
             }
         }
     }

@@ -33,11 +33,11 @@ pub fn doc() -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: PageId = extract::path_id(&id)?;
+    let page = pages::load(&app.db, id).await?;
+    if page.is_some_and(|page| page.team_id != caller.team_id()) {
+        return Err(forbidden());
+    }
     let Some(row) = opened(&app, id, clock::deadline(PATIENCE)).await? else {
-        let page = pages::load(&app.db, id).await?;
-        if page.is_some_and(|page| page.team_id != caller.team_id()) {
-            return Err(forbidden());
-        }
         return Err(ApiError::new(ErrorCode::NotFound, "No browser session found for this scrape job."));
     };
     delete::end(&app, &caller, row.id).await

@@ -97,16 +97,24 @@ pub(super) fn wants(method: &str) -> bool {
     )
 }
 
+/// What the browser says of a target.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
-    target_id: String,
+pub(super) struct Info {
+    pub target_id: String,
     r#type: String,
     #[serde(default)]
-    url: String,
+    pub url: String,
     #[serde(default)]
     title: String,
     opener_id: Option<String>,
+}
+
+impl Info {
+    /// Whether it is a page that a person would see as a tab.
+    pub fn is_tab(&self) -> bool {
+        self.r#type == "page" && !self.url.starts_with("devtools://")
+    }
 }
 
 #[derive(Deserialize)]
@@ -199,7 +207,7 @@ impl BrowserState {
     }
 
     fn take_tab(&mut self, info: Info) {
-        if info.r#type != "page" || info.url.starts_with("devtools://") {
+        if !info.is_tab() {
             return;
         }
         if let Some(tab) = self.tabs.iter_mut().find(|tab| tab.target == info.target_id) {

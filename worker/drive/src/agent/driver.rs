@@ -17,12 +17,13 @@ use tokio_util::task::AbortOnDropHandle;
 use weir_shared::clock;
 
 use super::browser_state::{
-    Active, BrowserState, Detached, Dialog, NavigationGuard, PAUSED, Paused, Tab, TargetRef, wants,
+    Active, BrowserState, Detached, Dialog, Info, NavigationGuard, PAUSED, Paused, Tab, TargetRef, wants,
 };
 use super::site::Home;
 use super::snapshot::{Element, Refs, Tree, Writer, cut};
 use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
+use crate::front::{Seen, in_front};
 
 /// Bound on one call to the browser or to a page.
 const CALL: Duration = Duration::from_secs(5);
@@ -32,6 +33,8 @@ const BEGINNING: Duration = Duration::from_millis(120);
 const OPENING: Duration = Duration::from_secs(2);
 /// How long a page is waited for.
 const LOADING: Duration = Duration::from_secs(10);
+/// Tabs that are tried before a new one is opened.
+const TRIES: usize = 3;
 /// Frames that are read, and tabs that are told of.
 const FRAMES: usize = 12;
 const TABS: usize = 20;
@@ -156,7 +159,7 @@ fn answer(cdp: &Cdp, session: &str, paused: &Paused, goes_on: bool) {
 }
 
 impl BrowserDriver {
-    /// Takes hold of the browser's newest tab that shows something.
+    /// Takes hold of the tab that the browser shows in front.
     ///
     /// With `confined` no document of any tab or frame is fetched that it does not let in, from here on.
     pub async fn open(cdp: Cdp, confined: Option<&Home>) -> DriverResult<Self> {
@@ -190,22 +193,33 @@ impl BrowserDriver {
             driver.shared.lock().gate = Some(gate);
             driver.browser::<Value>("Fetch.enable", json!({ "patterns": documents() })).await?;
         }
-        driver.until(clock::deadline(CALL), |state| !state.tabs.is_empty()).await;
         driver.take_a_tab().await?;
         Ok(driver)
     }
 
-    /// Attaches to the best tab there is: the newest with a page.
+    /// Attaches to the tab in front; to a new one when those that there are have crashed or do not answer.
     async fn take_a_tab(&mut self) -> DriverResult<()> {
-        let target = {
-            let state = self.shared.lock();
-            let best = state.tabs.iter().rev().find(|tab| tab.url != "about:blank").or(state.tabs.last());
-            best.map(|tab| tab.target.clone())
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Found {
+            target_infos: Vec<Info>,
+        }
+        let filter = json!({"filter": [{"type": "page"}]});
+        let Found { target_infos } = self.browser("Target.getTargets", filter).await?;
+        let tabs = target_infos.into_iter().filter(Info::is_tab);
+        let tabs: Vec<Seen> = tabs.map(|tab| Seen { target: tab.target_id, url: tab.url }).collect();
+        // One alone need not be asked.
+        let tabs = match &tabs[..] {
+            [tab] => vec![tab.target.clone()],
+            _ => in_front(&self.cdp, tabs).await,
         };
-        let target = match target {
-            Some(target) => target,
-            None => self.create_tab().await?,
-        };
+        for target in tabs.iter().take(TRIES) {
+            match self.attach(target).await {
+                Err(DriverError::Refused(_)) => {}
+                attached => return attached,
+            }
+        }
+        let target = self.create_tab().await?;
         self.attach(&target).await
     }
 
@@ -226,8 +240,16 @@ impl BrowserDriver {
         let attach = json!({"targetId": target, "flatten": true});
         let Detached { session_id } = self.browser(Target::AttachToTarget::NAME, attach).await?;
         self.shared.lock().active = Some(Active { target: target.to_owned(), session: session_id });
-        self.page::<Value>("Page.enable", json!({})).await?;
+        // Says at once whether the tab has crashed, in which nothing else is answered.
         drop(self.send("Inspector.enable", json!({})));
+        let enabled = tokio::select! {
+            enabled = self.page::<Value>("Page.enable", json!({})) => enabled.map(drop),
+            () = self.until_ever(|state| state.crashed) => Err(DriverError::Refused("the tab has crashed".to_owned())),
+        };
+        if self.dialog().is_none() {
+            enabled?;
+        }
+        self.until(clock::deadline(CALL), |state| state.tabs.iter().any(|tab| tab.target == target)).await;
         drop(self.send("Page.addScriptToEvaluateOnNewDocument", json!({"source": self.script.source()})));
         // Input goes to the tab in front alone.
         drop(self.send("Page.bringToFront", json!({})));

@@ -14,6 +14,7 @@ use super::boxes::{ASSETS, CDP_URL, HOME, PROXY_URL, Program, TMP};
 /// The programs, by name and mode.
 const PROGRAMS: &[(&str, u32, &str)] = &[
     ("node.cjs", 0o644, include_str!("../../../boxed/node.cjs")),
+    ("outside.cjs", 0o644, include_str!("../../../boxed/outside.cjs")),
     ("python.py", 0o644, include_str!("../../../boxed/python.py")),
     ("shell.py", 0o644, include_str!("../../../boxed/shell.py")),
     ("keeper.py", 0o644, include_str!("../../../boxed/keeper.py")),

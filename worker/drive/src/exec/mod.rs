@@ -78,8 +78,9 @@ pub enum ExecError {
 /// Captured bytes of each of stdout and stderr; what exceeds them is read and dropped.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// A call is answered this long after its timeout at the latest, starts and waits included: clients wait 5 s (wire 1.10).
-const ANSWER_GRACE: Duration = Duration::from_secs(4);
+/// A call that has to be given up ends so long before its answer is due: its box is killed, its last output read, and the
+/// answer has a way to go.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Whoever stood in line gets at least this long to run, or its whole timeout if that is less.
 const RUN_AT_LEAST: Duration = Duration::from_secs(5);
@@ -121,15 +122,21 @@ impl Runners {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Runs `code` for at most `timeout` and answers at most 4 s after that. Goes on when the returned future is dropped.
+    /// Runs `code` for at most `timeout` and answers within `answer_in`, starts and waits included. Goes on when the returned
+    /// future is dropped.
     ///
     /// # Errors
     /// When the code has not begun to run; whatever happens to it afterwards is an [`Execution`].
-    pub async fn execute(&self, language: Language, code: &str, timeout: Duration) -> Result<Execution, ExecError> {
+    pub async fn execute(
+        &self,
+        language: Language,
+        code: &str,
+        (timeout, answer_in): (Duration, Duration),
+    ) -> Result<Execution, ExecError> {
         let (inner, code) = (Arc::clone(&self.inner), code.to_owned());
-        let called = clock::instant();
+        let give_up = clock::deadline(answer_in.saturating_sub(LAST_MOMENT));
         // A caller that goes away leaves no half-read answer behind.
-        let running = tokio::spawn(async move { inner.slot(language).execute(&code, timeout, called).await });
+        let running = tokio::spawn(async move { inner.slot(language).execute(&code, timeout, give_up).await });
         running.await.unwrap_or_else(|error| Err(ExecError::Start(format!("the call was lost: {error}"))))
     }
 

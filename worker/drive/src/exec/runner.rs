@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::random;
 
+use super::LAST_MOMENT;
 use super::boxes::{BoxHandle, Program, StartBox};
 use super::capture::{Capture, Output, tail};
 use crate::relay::Activity;
@@ -22,6 +23,8 @@ const LINE_LIMIT: usize = 16 << 20;
 const OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// The same when its box has ended or is being killed.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(150);
+// What a call that is given up still takes has room in the time that is kept for it.
+const _: () = assert!(LAST_OUTPUT_WAIT.as_millis() + EXIT_WAIT.as_millis() < LAST_MOMENT.as_millis());
 /// How long the exit code of a box may take to show once its runner has closed the line.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 /// How long a companion may take to do what it is prompted to.
@@ -174,7 +177,8 @@ impl Runner {
         };
         let after_look = said.map(|said| said + if quiet { 0 } else { LOOK });
         self.looked = activity.said().filter(|now| Some(*now) == after_look);
-        let (stdout, stderr) = tokio::join!(self.stdout.finish(OUTPUT_WAIT), self.stderr.finish(OUTPUT_WAIT));
+        let wait = OUTPUT_WAIT.min(until.saturating_duration_since(clock::instant())).max(LAST_OUTPUT_WAIT);
+        let (stdout, stderr) = tokio::join!(self.stdout.finish(wait), self.stderr.finish(wait));
         let is_broken = !(stdout.is_whole && stderr.is_whole);
         let ended = match reply.unreachable {
             Some(why) => Ended::Unreachable(why),

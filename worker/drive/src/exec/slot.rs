@@ -15,7 +15,7 @@ use super::boxes::{BoxHandle, StartBox};
 use super::capture::{Output, tail};
 use super::runner::{Ended, Runner};
 use super::watch::Watch;
-use super::{ANSWER_GRACE, CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
+use super::{CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
 use crate::relay::Activity;
 
 /// Bound on a start, whoever waits for it. A runner starts in 1 to 2 s on an idle machine.
@@ -66,10 +66,9 @@ impl Slot {
         Self { start, watch, activity, closed, state: Mutex::default() }
     }
 
-    /// One call; see [`super::Runners::execute`]. `called` is when the caller asked for it.
-    pub async fn execute(&self, code: &str, limit: Duration, called: Instant) -> Result<Execution, ExecError> {
-        let answer_by = called + limit + ANSWER_GRACE;
-        let in_line = timeout_at(answer_by - limit.min(RUN_AT_LEAST), self.state.lock());
+    /// One call; see [`super::Runners::execute`]. It ends at `give_up` at the latest.
+    pub async fn execute(&self, code: &str, limit: Duration, give_up: Instant) -> Result<Execution, ExecError> {
+        let in_line = timeout_at(give_up - limit.min(RUN_AT_LEAST), self.state.lock());
         let mut state = tokio::select! {
             state = in_line => state.map_err(|_| ExecError::Busy)?,
             () = self.closed.cancelled() => return Err(ExecError::Closed),
@@ -78,8 +77,8 @@ impl Slot {
             return Err(ExecError::Closed);
         }
         self.watch.begin();
-        let mut runner = self.ready(&mut state, answer_by).await?;
-        let until = answer_by.min(clock::deadline(limit));
+        let mut runner = self.ready(&mut state, give_up).await?;
+        let until = give_up.min(clock::deadline(limit));
         let (ended, outputs) = runner.call(code, until, &self.activity, &self.closed).await;
         let ending = match ended {
             Ended::Answered { is_broken: false, .. } | Ended::Unreachable(_) => None,

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use weir_shared::clock::Stopwatch;
 use weir_shared::random;
+use weir_shared::worker_api::sessions::ANSWER_GRACE;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
@@ -27,6 +28,11 @@ use crate::sandbox::find_chromium;
 const LONG: Duration = Duration::from_secs(30);
 /// Bound on a whole test, so that a hang is a failure with a name.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// A run's bound, and that of its answer.
+fn bounds(limit: Duration) -> (Duration, Duration) {
+    (limit, limit + ANSWER_GRACE)
+}
 
 /// A directory that goes with the test.
 struct Folder(PathBuf);
@@ -274,7 +280,7 @@ impl Session {
 
     async fn run_for(&self, language: Language, code: &str, limit: Duration) -> Execution {
         let code = code.replace("SITE", &self.site);
-        timeout(LONG * 2, self.runners.execute(language, &code, limit)).await.unwrap().unwrap()
+        timeout(LONG * 2, self.runners.execute(language, &code, bounds(limit))).await.unwrap().unwrap()
     }
 
     async fn node(&self, code: &str) -> Execution {
@@ -389,9 +395,18 @@ async fn the_names_of_the_browser_point_at_what_is_live() {
                     ("await browser.close()", 0, ""),
                     ("await page.goto('SITE/two'); await page.title()", 0, "Two"),
                     ("await page.click('#missing', {timeout: 100})", 1, "Timeout 100ms exceeded"),
+                    // Tabs that others find: where something was loaded last is neither the first nor the last.
+                    (
+                        "const all = [1, 2, 3].map(() => context.newPage()); for (const tab of all) await (await tab).goto('SITE/'); \
+                         await (await all[1]).goto('SITE/two'); 1",
+                        0,
+                        "1",
+                    ),
                 ],
             )
             .await;
+        session.expect(Language::Python, &[("await page.title()", 0, "Two")]).await;
+        session.node("for (const tab of all) await (await tab).close(); await page.goto('SITE/two')").await;
         session
             .expect(
                 Language::Python,
@@ -619,6 +634,56 @@ async fn a_crashed_runner_is_an_answer_and_the_next_call_works() {
         }
         let quiet = session.node("process.exit(0)").await;
         assert_eq!((quiet.exit_code, quiet.error), (0, None));
+        // Playwright's driver for Python is a process of its own. The run in which that shows may fail, and no further one.
+        let kill = "import os, signal\nkept = 7\n\
+            others = [int(p) for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid()]\n\
+            drivers = [p for p in others if 'run-driver' in open(f'/proc/{p}/cmdline').read()]\n\
+            for p in drivers: os.kill(p, signal.SIGKILL)\nlen(drivers)";
+        session.expect(Language::Python, &[("await page.goto('SITE/two'); 1", 0, "1"), (kill, 0, "1")]).await;
+        session.python("await page.title()").await;
+        session
+            .expect(
+                Language::Python,
+                &[("await page.title()", 0, "Two"), ("await context.pages[0].title()", 0, "Two"), ("kept", 0, "7")],
+            )
+            .await;
+    })
+    .await;
+}
+
+/// Objects are code, too.
+#[tokio::test]
+async fn what_cannot_be_shown_ends_no_call() {
+    with_session(async |session| {
+        let unshown = "[a value that cannot be shown]";
+        session
+            .expect(
+                Language::Node,
+                &[
+                    ("const kept = 7", 0, ""),
+                    ("const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); proxy", 0, unshown),
+                    ("({ [require('util').inspect.custom]() { throw 1 }, toJSON() { throw 1 } })", 0, unshown),
+                    ("new (class { get [Symbol.toStringTag]() { throw 1 } toJSON() { throw 1 } })()", 0, unshown),
+                    ("throw proxy", 1, unshown),
+                    ("throw Object.defineProperty(new SyntaxError('x'), 'stack', { get() { throw 1 } })", 1, unshown),
+                    ("setTimeout(() => { throw proxy }, 10); await new Promise(r => setTimeout(r, 50))", 1, unshown),
+                    ("kept", 0, "7"),
+                ],
+            )
+            .await;
+        let class = "class Odd(Exception):\n  def __repr__(self): raise SystemExit(1)\n  __str__ = __repr__\nkept = 7";
+        session
+            .expect(
+                Language::Python,
+                &[
+                    (class, 0, ""),
+                    ("Odd()", 0, "<Odd that cannot be shown: SystemExit>"),
+                    ("raise Odd()", 1, "Odd"),
+                    ("raise SystemExit(Odd())", 1, "<Odd that cannot be shown: SystemExit>"),
+                    ("kept", 0, "7"),
+                ],
+            )
+            .await;
     })
     .await;
 }
@@ -695,10 +760,10 @@ async fn calls_of_one_language_stand_in_line_and_languages_run_side_by_side() {
         assert!(at(two) - at(one) >= 1000);
         // A call that could not be answered in time is refused before it begins.
         let runners = &session.runners;
-        let long = runners.execute(Language::Node, "await new Promise(r => setTimeout(r, 6000)); 1", LONG);
+        let long = runners.execute(Language::Node, "await new Promise(r => setTimeout(r, 6000)); 1", bounds(LONG));
         let short = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            runners.execute(Language::Node, "2", Duration::from_secs(1)).await
+            runners.execute(Language::Node, "2", bounds(Duration::from_secs(1))).await
         };
         let (long, short) = tokio::join!(long, short);
         assert_eq!((long.unwrap().stdout.as_str(), short), ("1", Err(ExecError::Busy)));
@@ -733,7 +798,7 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
     let mut session = Session::start().await;
     session.boxes.broken.store(true, Ordering::Relaxed);
     for language in [Language::Node, Language::Python, Language::Bash] {
-        let refused = session.runners.execute(language, "1", LONG).await;
+        let refused = session.runners.execute(language, "1", bounds(LONG)).await;
         assert!(matches!(&refused, Err(ExecError::Start(why)) if why.contains("no boxes here")), "{refused:?}");
     }
     session.boxes.broken.store(false, Ordering::Relaxed);
@@ -744,7 +809,7 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
     // The runner notices it a moment later.
     let lost = async {
         loop {
-            match session.runners.execute(Language::Node, "1", LONG).await {
+            match session.runners.execute(Language::Node, "1", bounds(LONG)).await {
                 Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => return error,
             }
@@ -755,12 +820,12 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
 
     // Closing ends what runs, and nothing runs afterwards.
     session.bash("true").await;
-    let (running, ()) = tokio::join!(session.runners.execute(Language::Bash, "sleep 60", LONG), async {
+    let (running, ()) = tokio::join!(session.runners.execute(Language::Bash, "sleep 60", bounds(LONG)), async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         timeout(LONG, session.runners.close()).await.unwrap();
     });
     assert_eq!(running, Err(ExecError::Closed));
-    assert_eq!(session.runners.execute(Language::Node, "1", LONG).await, Err(ExecError::Closed));
+    assert_eq!(session.runners.execute(Language::Node, "1", bounds(LONG)).await, Err(ExecError::Closed));
     // The kernel may still be busy with what was killed.
     let probe = format!("{}/work", session.folder.0.display());
     let left = || {

@@ -241,10 +241,13 @@ fn files(params: &mut Params<'_>, rules: &Rules, _: usize) -> Result<Option<Verd
     for path in &files {
         let readable = std::iter::once(&rules.downloads).chain(&rules.uploads).any(|folder| is_inside(path, folder));
         if !readable {
-            return Err("names a file that the browser cannot read: it runs on another machine. Send the content \
-                        instead (Playwright's setInputFiles does; in Puppeteer set the input's files in the page), \
-                        or name a file that this session has downloaded"
-                .to_owned());
+            let readable: Vec<_> = rules.uploads.iter().map(|folder| folder.to_string_lossy()).collect();
+            return Err(format!(
+                "names a file that the browser cannot read: it runs on another machine. Send the content instead \
+                 (Playwright's setInputFiles does; in Puppeteer set the input's files in the page), or name a file that \
+                 this session has downloaded, or that its code has put into {}",
+                readable.join(" or ")
+            ));
         }
     }
     params.set("files", &files)?;
@@ -521,6 +524,8 @@ mod tests {
                 assert_eq!(!is_refused(&call(method, params)), allowed, "{method} {path}");
             }
         }
+        let told = format!("{:?}", call("DOM.setFileInputFiles", json!({"files": ["/tmp/a"], "nodeId": 1})));
+        assert!(told.contains("/home/s/uploads"), "{told}");
     }
 
     #[test]

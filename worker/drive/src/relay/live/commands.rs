@@ -12,18 +12,15 @@ use weir_shared::clock;
 use super::clipboard::SELECTED;
 use super::events::{Chooser, SessionId, TargetInfo, TargetList};
 use super::input::{self, File, Order};
-use super::tabs::{Tab, Tabs};
+use super::tabs::Tabs;
 use super::upload;
 use crate::browser::cdp::{Cdp, CdpError};
+use crate::front::{Seen, in_front};
 
 /// Time for an answer of the browser itself, which no page can hold up.
 pub const ANSWER: Duration = Duration::from_secs(5);
 /// Time for an answer that a page can hold up.
 const PAGE_ANSWER: Duration = Duration::from_secs(20);
-/// Time for a tab to say whether it is visible.
-const GLANCE: Duration = Duration::from_millis(500);
-/// Tabs that are asked whether they are visible.
-const GLANCES: usize = 8;
 /// Size and quality of the pictures.
 const SIZE: (u32, u32) = (1280, 720);
 const QUALITY: u8 = 60;
@@ -173,24 +170,11 @@ impl Commands {
         self.work.push(work.boxed());
     }
 
-    /// The tab that the browser shows in front, or where something was loaded last: asks the newest few.
+    /// The tab that the browser shows in front, or where something was loaded last.
     pub fn find_visible(&self, tabs: &Tabs) -> impl Future<Output = Option<String>> + Send + use<> {
         let cdp = self.cdp.clone();
-        let tabs: Vec<Tab> = tabs.newest_first().take(GLANCES).cloned().collect();
-        async move {
-            let glances = tabs.iter().map(|tab| glance(&cdp, &tab.id));
-            let seen = futures_util::future::join_all(glances).await;
-            // Without any answer the newest will do; an empty tab comes last.
-            let mut best: Option<((bool, bool, f64), &Tab)> = None;
-            for (tab, glance) in tabs.iter().zip(seen) {
-                let (visible, born) = glance.unwrap_or((false, 0.0));
-                let rank = (visible, tab.url != "about:blank", born);
-                if best.is_none_or(|(other, _)| rank > other) {
-                    best = Some((rank, tab));
-                }
-            }
-            best.map(|(_, tab)| tab.id.clone())
-        }
+        let seen = tabs.newest_first().map(|tab| Seen { target: tab.id.clone(), url: tab.url.clone() }).collect();
+        async move { in_front(&cdp, seen).await.into_iter().next() }
     }
 
     /// The same without waiting for it.
@@ -319,17 +303,4 @@ fn attach(cdp: &Cdp, target: &str, deadline: Instant) -> impl Future<Output = Re
     let params = json!({"targetId": target, "flatten": true});
     let attached = cdp.send_as::<SessionId>("Target.attachToTarget", None, params);
     async move { Ok(attached.by(deadline).await?.session_id) }
-}
-
-/// Whether a tab is visible and when its document began, milliseconds since 1970; `None`: it does not answer.
-async fn glance(cdp: &Cdp, target: &str) -> Option<(bool, f64)> {
-    let deadline = clock::deadline(GLANCE);
-    let session = attach(cdp, target, deadline).await.ok()?;
-    let expression = "[document.visibilityState === 'visible', performance.timeOrigin]";
-    let params = json!({"expression": expression, "returnByValue": true, "timeout": GLANCE.as_millis() as u64});
-    let answer = cdp.send_as::<Value>("Runtime.evaluate", Some(&session), params).by(deadline).await;
-    drop(cdp.send_as::<Value>("Target.detachFromTarget", None, json!({"sessionId": session})));
-    let value = answer.ok()?;
-    let value = &value["result"]["value"];
-    Some((value[0].as_bool()?, value[1].as_f64()?))
 }
