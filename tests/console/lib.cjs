@@ -14,8 +14,8 @@ let browser;
 let contexts = [];
 
 /// Opens the console in a browser of its own. Whatever a page reports as wrong fails the test that opened it.
-async function open(path = '/console', { theme = 'light', width = 1360, height = 900, allow = [] } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, baseURL: BASE, reducedMotion: 'reduce' });
+async function open(path = '/console', { theme = 'light', width = 1360, height = 900, allow = [], timezoneId } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, baseURL: BASE, reducedMotion: 'reduce', timezoneId });
   // What does not come at all is waited for in vain anyway: a machine with much else to do takes its time.
   context.setDefaultTimeout(60_000);
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -74,6 +74,9 @@ run(async () => {
     await page.getByText('31 crowns').first().waitFor();
     await page.getByRole('tab', { name: 'Steps' }).click();
     await page.getByText('It ended: ').waitFor();
+    await page.getByRole('tab', { name: 'Request' }).click();
+    await page.locator('pre').filter({ hasText: 'What does the kettle cost?' }).waitFor();
+    assert.equal(await page.locator('.banner').count(), 0, 'it is the whole request');
   });
   web.close();
 });

@@ -285,7 +285,8 @@ run(async () => {
     await page.getByRole('alert').getByText('The site refused the connection').waitFor();
     await page.getByText(/Try 1 failed/).waitFor();
     await page.getByRole('button', { name: 'Replay failed' }).click();
-    await page.getByText("The job's failed pages are put back.").waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+    await page.getByText('1 page put back.').waitFor();
   });
 
   await test('a page with change tracking shows its history', async () => {
@@ -435,7 +436,7 @@ run(async () => {
     const key = await page.locator('[data-key]').textContent();
     await page.getByRole('dialog').getByRole('button', { name: 'Copy' }).click();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
-    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'I have kept it' }).click();
     assert.equal((await api('GET', '/v2/team/queue-status', undefined, key)).status, 200);
     const row = page.getByRole('row', { name: new RegExp(name) });
     await row.getByRole('button', { name: 'Rename' }).click();
@@ -458,6 +459,7 @@ run(async () => {
     await page.getByText('The webhook secret is set.').waitFor();
     assert.equal(await page.getByLabel('New webhook secret').inputValue(), '');
     await page.getByRole('button', { name: "Use the installation's" }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.getByText("The team's own webhook secret is removed.").waitFor();
   });
 

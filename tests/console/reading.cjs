@@ -42,6 +42,8 @@ async function main() {
   const { Markdown } = await load('markdown.js');
   const format = await load('format.js');
   const { snippets } = await load('snippets.js');
+  const { merged } = await load('pager.js');
+  const { readRates } = await load('rates.js');
   const read = (text) => flat(Markdown({ text }));
 
   await test('markdown becomes the elements that it means', () => {
@@ -96,6 +98,22 @@ async function main() {
       assert.deepEqual(JSON.parse(sent), body, name);
     }
     assert.ok(!fs.existsSync(path.join(folder, 'hurt')));
+  });
+
+  await test('a first piece that is read anew takes the place of what stood in it, and of nothing after it', () => {
+    const id = (row) => row;
+    assert.deepEqual(merged([6, 5, 4], [5, 4, 3, 2], id), [6, 5, 4, 3, 2], 'a newer one');
+    assert.deepEqual(merged([5, 3, 2], [5, 4, 3, 2, 1], id), [5, 3, 2, 1], 'one that is gone');
+    assert.deepEqual(merged([3, 5, 4], [5, 4, 3, 2], id), [3, 5, 4, 2], 'another order');
+    assert.equal(merged([9, 8, 7], [5, 4, 3], id), null, 'more have come than a piece holds');
+    assert.equal(merged([], [5, 4, 3], id), null);
+  });
+
+  await test('rates are read by the line, and the first that is none is named', () => {
+    assert.deepEqual(readRates(' scrape = 60\n\ncrawl=5\n'), { rates: { scrape: 60, crawl: 5 }, wrong: null });
+    assert.deepEqual(readRates(''), { rates: {}, wrong: null });
+    for (const line of ['scrape 60', 'scrape: 70', 'scrape=10=20', 'scrape=abc', 'scrape=0', 'scrape=1.5', '=5', 'scrape=']) assert.match(readRates(`crawl=5\n${line}`).wrong, /^Line 2, "/, line);
+    assert.match(readRates('crawl=5\ncrawl=6').wrong, /twice/);
   });
 
   await test('numbers have their units, and times their words', () => {

@@ -8,8 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir_shared::random;
 use weir_tests::{
-    Answer, Caller, ConsoleUser, Database, FixtureSite, ServiceOptions, TestService, both_databases, finished,
-    wait_until, wait_until_within,
+    Answer, Caller, ConsoleUser, Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService,
+    both_databases, finished, wait_until, wait_until_within,
 };
 
 const OPERATOR: &str = "the-operators-own-key";
@@ -263,6 +263,9 @@ both_databases! {
             }
         }
         assert!(tried > 200, "{tried}");
+        for id in [&job, &page] {
+            assert_eq!(other.get(&format!("/jobs?id={id}")).await.ok()["jobs"], json!([]));
+        }
         for path in [format!("/public/v2/batch/scrape/{job}"), format!("/public/v2/browser/{session}")] {
             assert!([403, 404].contains(&other.get(&path).await.status), "{path}");
             assert_eq!(own.get(&path).await.status, 200, "{path}");
@@ -339,7 +342,7 @@ both_databases! {
         let (first, next) = list("limit=3").await;
         assert_eq!(first, all[..3]);
         assert_eq!(list(&format!("limit=3&cursor={}", next.unwrap())).await, (all[3..].to_vec(), None));
-        for wrong in ["status=x", "kind=x", "limit=0", "limit=201", "cursor=x", "since=soon", "other=1"] {
+        for wrong in ["status=x", "kind=x", "limit=0", "limit=201", "cursor=x", "since=soon", "other=1", "id=x"] {
             assert_eq!(user.get(&format!("/jobs?{wrong}")).await.status, 400, "{wrong}");
         }
 
@@ -347,12 +350,10 @@ both_databases! {
         assert_eq!((&shown["status"], &shown["states"]["done"]), (&json!("completed"), &json!(3)));
         assert_eq!(shown["request"]["path"], "/v2/batch/scrape");
         assert_eq!(shown["request"]["body"]["urls"].as_array().unwrap().len(), 3);
-        assert_eq!(shown["request"]["body"]["headers"]["X-Secret"], "•••");
-        assert!(!shown.to_string().contains(MARK), "{shown}");
+        assert_eq!((&shown["request"]["hidden"], &shown["request"]["isWhole"]), (&json!(["headers.X-Secret"]), &json!(true)));
+        assert!(!shown.to_string().contains(MARK) && !shown.to_string().contains("•••"), "{shown}");
         // The request as it is shown can be sent again.
-        let mut again = shown["request"]["body"].clone();
-        again.as_object_mut().unwrap().remove("headers");
-        let again = user.post("/public/v2/batch/scrape", &again).await.id();
+        let again = user.post("/public/v2/batch/scrape", &shown["request"]["body"]).await.id();
         finished(service.caller(), &again, Duration::from_secs(60)).await;
         let pages = user.get(&format!("/jobs/{good}/pages?limit=2")).await.ok();
         assert_eq!(pages["pages"].as_array().unwrap().len(), 2);
@@ -361,6 +362,16 @@ both_databases! {
         let page = pages["pages"][0]["id"].as_str().unwrap().to_owned();
         let detail = user.get(&format!("/jobs/{good}/pages/{page}")).await.ok();
         assert!(detail["document"]["markdown"].is_string() && detail["cut"] == json!([]), "{detail}");
+        // A page's id finds its job, and is no other's.
+        let by_page = user.get(&format!("/jobs/{page}")).await.ok();
+        assert_eq!([&by_page["id"], &by_page["page"], &shown["page"]], [&json!(good), &json!(page), &Value::Null]);
+        for id in [&good, &page] {
+            assert_eq!(list(&format!("id={id}")).await, (vec![good.clone()], None));
+        }
+        assert_eq!(list(&format!("id={good}&kind=crawl")).await.0, Vec::<String>::new());
+        assert_eq!(list(&format!("id={}", random::id())).await.0, Vec::<String>::new());
+        let count = user.post("/jobs/count", &json!({ "filter": { "id": page } })).await.ok();
+        assert_eq!((&count["count"], &count["upTo"]), (&json!(1), &json!(good)));
         let html = user.get(&format!("/jobs/{good}/pages/{page}/html")).await;
         assert_eq!((html.status, header(&html, "content-type")), (200, "text/html; charset=utf-8"));
         let policy = header(&html, "content-security-policy");
@@ -500,6 +511,59 @@ both_databases! {
         service.delete(&format!("/v2/batch/scrape/{slow}")).await.ok();
         site.end();
     }
+}
+
+/// Whoever copies a request from the console sends it as it stands there.
+#[tokio::test]
+async fn a_request_of_any_kind_is_shown_as_it_can_be_sent_again() {
+    let site = FixtureSite::start().await;
+    let model = ModelStandIn::answering(|_, _| Said::json(&json!({ "title": "x" }))).await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+    let service = service_with(options).await;
+    let user = ConsoleUser::with_key(service.base(), service.key()).await;
+    let (url, headers) = (site.url("/small/1"), json!({ "Cookie": MARK }));
+    let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } } });
+    let hook = json!({ "url": site.webhook_url("again"), "headers": { "X-Hook": MARK }, "events": ["completed"] });
+    let in_pages = json!(["scrapeOptions.headers.Cookie", "webhook.headers.X-Hook"]);
+    for (path, body, hidden) in [
+        (
+            "/v2/crawl",
+            json!({ "url": url, "limit": 1, "scrapeOptions": { "headers": headers }, "webhook": hook }),
+            in_pages.clone(),
+        ),
+        ("/v2/map", json!({ "url": url, "limit": 2, "headers": headers }), json!(["headers.Cookie"])),
+        (
+            "/v2/extract",
+            json!({ "urls": [url], "prompt": "the title", "schema": schema, "enableWebSearch": false,
+            "scrapeOptions": { "headers": headers, "waitFor": 5 }, "webhook": hook }),
+            in_pages,
+        ),
+        (
+            "/v2/agent",
+            json!({ "urls": [url], "prompt": "the title", "strictConstrainToURLs": true, "maxCredits": 5,
+            "webhook": hook }),
+            json!(["webhook.headers.X-Hook"]),
+        ),
+    ] {
+        service.post(path, &body).await.ok();
+        let shown = async || {
+            let jobs = user.get("/jobs").await.ok();
+            user.get(&format!("/jobs/{}", jobs["jobs"][0]["id"].as_str().unwrap())).await.ok()["request"].clone()
+        };
+        let request = shown().await;
+        assert_eq!(
+            (&request["path"], &request["hidden"], &request["isWhole"]),
+            (&json!(path), &hidden, &json!(true)),
+            "{request}"
+        );
+        assert!(!request.to_string().contains(MARK), "{request}");
+        user.post(&format!("/public{path}"), &request["body"]).await.ok();
+        assert_eq!(shown().await["body"], request["body"], "{path}");
+    }
+    let count = user.post("/jobs/count", &json!({ "filter": { "status": "scraping" } })).await.ok();
+    let all = json!({ "filter": { "status": "scraping" }, "count": count["count"], "upTo": count["upTo"] });
+    user.post("/jobs/cancel", &all).await.ok();
+    site.end();
 }
 
 #[tokio::test]

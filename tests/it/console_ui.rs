@@ -139,6 +139,15 @@ first_on! {
         passes_with(&service, script("hostile.cjs", modules)).await;
     }
 
+    async fn calls_questions_lists_and_charts_hold_what_they_promise(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        let other = service.new_team("others");
+        let mut command = script("details.cjs", modules);
+        command.env("OTHER_KEY", other.key.as_deref().unwrap());
+        passes_with(&service, command).await;
+    }
+
     async fn axe_finds_nothing_on_any_page(database) {
         let Some(modules) = modules() else { return };
         let service = service(database).await;

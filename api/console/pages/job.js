@@ -1,5 +1,5 @@
 // One job: how far it is, what it was asked, its pages and their errors, what was told to its webhook.
-import { html, cls, useState } from "../lib/ui.js";
+import { html, cls, useEffect, useRef, useState } from "../lib/ui.js";
 import { get, post } from "../lib/api.js";
 import { go, link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
@@ -15,7 +15,7 @@ import { Code, Json } from "../parts/code.js";
 import { Result, Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
 import { ACTIONS } from "../parts/bulk.js";
-import { playgroundLink } from "./playground.js";
+import { NotKept, playgroundLink, withoutWebhook } from "./playground.js";
 
 export default function Job({ one }) {
   const [query, change] = useQuery();
@@ -26,9 +26,14 @@ export default function Job({ one }) {
     return found;
   }, [one], { every: ended ? 10_000 : 1500 });
   const [asking, ask] = useState(null);
+  // The id of a page leads to the page: its callers know a scrape by it.
+  const found = job.data && job.data.id !== one ? job.data : null;
+  useEffect(() => {
+    if (found) go(link(found.page ? `/jobs/${found.id}/pages/${found.page}` : `/jobs/${found.id}`), { replace: true });
+  }, [found]);
   if (job.error && !job.data) return html`<${Head} title="Job" back=${{ href: link("/jobs"), label: "Jobs" }} />
     <${Trouble} error=${job.error} retry=${job.reload} />`;
-  if (!job.data) return html`<${Head} title="Job" back=${{ href: link("/jobs"), label: "Jobs" }} />
+  if (!job.data || found) return html`<${Head} title="Job" back=${{ href: link("/jobs"), label: "Jobs" }} />
     <${Card}><${Loading} rows=${6} /><//>`;
   const it = job.data;
   const isTask = it.kind === "agent" || it.kind === "extract";
@@ -132,7 +137,13 @@ function Pages({ job, ended, status, onStatus }) {
   const list = usePages(async (cursor, signal) => {
     const answer = await get(`/jobs/${job.id}/pages`, { status, cursor, limit: 50 }, signal);
     return { rows: answer.pages, next: answer.next };
-  }, [job.id, status, ended], { every: ended ? 0 : 2500 });
+  }, [job.id, status], { every: ended ? 0 : 2500 });
+  // Nothing is read as time passes once the job has ended, so its end is read, and what was replayed afterwards.
+  const before = useRef(ended);
+  useEffect(() => {
+    if (before.current !== ended) list.reload();
+    before.current = ended;
+  }, [ended]);
   // Cancelled pages are not counted.
   const shown = STATES.filter((one) => job.states[one] || one === status || (one === "cancelled" && job.status === one));
   return html`<div class="stack-s">
@@ -162,8 +173,9 @@ function Request({ job }) {
   const [as, setAs] = useState("json");
   if (!job.request) return html`
     <${Empty} title="The request is not kept">It asked for zero data retention, or its results have expired.<//>`;
-  const { method, path, body, isWhole } = job.request;
-  const known = operationOf(job.kind);
+  const { method, path, body, hidden, isWhole, file } = job.request;
+  // What was sent with a file cannot be sent again without it.
+  const known = file ? undefined : operationOf(job.kind);
   const same = known ? snippets(known, body, { base: store.value.me.publicUrl || location.origin }) : {};
   return html`<div class="stack-s">
     <div class="pane-tools"><code><strong>${method}</strong> ${path}</code>
@@ -171,11 +183,24 @@ function Request({ job }) {
         options=${[["json", "As sent"],
               ...(known ? [["curl", "curl"], ["python", "Python"], ["javascript", "JavaScript"]] : [])]} />
       ${known && operation(known)
-        ? html`<a class="button small" href=${playgroundLink(known, body)}>Open in the playground</a>` : null}</div>
-    ${isWhole ? null : html`<p class="banner">Long lists are shown with their first entries.</p>`}
+        ? html`<a class="button small" href=${playgroundLink(known, ...forPlayground(job))}>Open in the playground</a>`
+        : null}</div>
+    ${hidden.length ? html`<${NotKept} hidden=${hidden} />` : null}
+    ${file ? html`<p class="banner">It came with the file <strong class="wrap-any">${file}</strong>, which is not kept.</p>`
+      : null}
+    ${isWhole ? null : html`<p class="banner">${job.kind === "batch" ? html`The first ${format.count(body.urls.length)} of
+        ${" "}${format.plural(job.total, "address", "addresses")} are shown.`
+        : "What is not kept with the pages of its hits is left out, such as sources and limit."}</p>`}
     ${as === "json" ? html`<${Json} value=${body} />`
       : html`<${Code} kind="code" text=${same[as] || ""} wrap=${false} />`}
   </div>`;
+}
+
+/// The job's call as the playground makes it, and what it has to say about it.
+function forPlayground(job) {
+  const { body, hidden, isWhole } = job.request;
+  const part = !isWhole && job.kind === "batch" ? { part: body.urls.length, of: job.total } : {};
+  return [withoutWebhook(body), { ...part, hidden: hidden.filter((name) => !name.startsWith("webhook.")) }];
 }
 
 function Webhooks({ job }) {

@@ -12,16 +12,19 @@ import { Table } from "../parts/table.js";
 import { ACTIONS, BulkDialog } from "../parts/bulk.js";
 import { Icon } from "../parts/icon.js";
 
+const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 const STATUSES = ["scraping", "completed", "failed", "cancelled"];
 const AGES = [["15m", "Last 15 minutes"], ["1h", "Last hour"], ["24h", "Last day"], ["168h", "Last week"]];
 const KIND_NAMES = ["scrape", "batch", "crawl", "map", "search", "extract", "agent"];
 
 export default function Jobs() {
   const [query, change] = useQuery();
-  const { kind, status, host, since, code } = query;
-  const filter = Object.fromEntries(Object.entries({ kind, status, host, since, code }).filter(([, value]) => value));
-  const keys = [kind, status, host, since, code];
+  const { id, kind, status, host, since, code } = query;
+  const filter = Object.fromEntries(Object.entries({ id, kind, status, host, since, code }).filter(([, value]) => value));
+  const keys = [id, kind, status, host, since, code];
+  const isId = !id || ID.test(id);
   const list = usePages(async (cursor, signal) => {
+    if (!isId) return { rows: [], next: null };
     const answer = await get("/jobs", { ...filter, cursor, limit: 50 }, signal);
     return { rows: answer.jobs, next: answer.next };
   }, keys, { every: 4000 });
@@ -45,12 +48,13 @@ export default function Jobs() {
           ${AGES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
           ${since && !AGES.some(([value]) => value === since)
             ? html`<option value=${since}>Since ${since}</option>` : null}</select>
+      <${Typed} label="Id" placeholder="Id of a job or scrape" value=${id} onChange=${(value) => change({ id: value })} />
       <${Typed} label="Site" placeholder="Site: example.com" value=${host}
         onChange=${(value) => change({ host: value })} />
       <${Typed} label="Error code" placeholder="Error code" value=${code}
         onChange=${(value) => change({ code: value })} />
       ${filtered ? html`<${Button} kind="quiet" icon="close"
-            onClick=${() => change({ kind: "", status: "", host: "", since: "", code: "" })}>Clear<//>` : null}
+            onClick=${() => change({ id: "", kind: "", status: "", host: "", since: "", code: "" })}>Clear<//>` : null}
     </div>
     ${mayChange() && list.rows && list.rows.length ? html`<div class="bulk">
       <strong>${chosen.size ? `${format.plural(chosen.size,
@@ -63,7 +67,9 @@ export default function Jobs() {
     <${Card} flush>
       <${Table} label="Jobs" ...${list} retry=${list.reload} id=${(job) => job.id}
         selection=${mayChange() ? chosen : undefined} onSelect=${choose}
-        empty=${filtered ? html`<${Empty} title="No job fits the filter" />`
+        empty=${!isId ? html`<${Empty} title="This is no whole id">Ids have 36 characters, such as
+            0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f: the button beside a short one copies all of it.<//>`
+          : filtered ? html`<${Empty} title="No job fits the filter" />`
           : html`<${Empty} title="There are no jobs yet"
               action=${html`<a class="button primary"
                     href=${link("/playground")}>Open the playground</a>`}>Whatever is scraped, crawled or mapped shows up here.<//>`}

@@ -7,17 +7,17 @@ import { throughAll } from "../lib/bulk.js";
 import { keptText, leftOut } from "../lib/left-out.js";
 import { explain } from "../lib/words.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
-import { operationOf } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Copy, Empty, Facts, Head, Id, Lasting, Loading, Outside, Segments, Status, Time, Trouble } from "../parts/basics.js";
+import { Button, Card, Confirm, Copy, Empty, Facts, Head, Id, Lasting, Loading, Outside, Segments, Status, Time, Trouble } from "../parts/basics.js";
 import { Json } from "../parts/code.js";
 import { Diff, DocumentView, textOfDiff } from "../parts/document.js";
-import { playgroundLink } from "./playground.js";
+import { NotKept, playgroundLink, withoutWebhook } from "./playground.js";
 
 export default function PageOfJob({ one, two }) {
   const base = `/jobs/${encodeURIComponent(one)}`;
   const [query, change] = useQuery();
   const [ended, setEnded] = useState(false);
+  const [asking, ask] = useState(false);
   const job = useData((signal) => get(base, {}, signal), [one]);
   const page = useData(async (signal) => {
     const found = await get(`${base}/pages/${encodeURIComponent(two)}`, {}, signal);
@@ -29,16 +29,23 @@ export default function PageOfJob({ one, two }) {
   const document_ = it && it.document;
   const hasBoth = Boolean(document_) && typeof document_.rawHtml === "string"
     && (typeof document_.html === "string" || typeof document_.markdown === "string");
-  const anew = it && it.url && job.data && job.data.request && PAGES_OF.includes(job.data.kind)
-    ? { ...scrapeOptions(job.data), url: it.url, formats: ["rawHtml", "html"] } : null;
+  const request = job.data && job.data.request;
+  // How it is scraped by itself; what came as a file has no address to be scraped from.
+  const alone = it && it.url && job.data && !(request && request.file)
+    && !["map", "search"].includes(job.data.kind) ? { ...(request ? scrapeOptions(job.data) : {}), url: it.url } : null;
+  const hidden = request ? request.hidden.filter((name) => !name.startsWith("webhook."))
+    .map((name) => name.replace(/^scrapeOptions\./, "")) : [];
+  const anew = alone && request && PAGES_OF.includes(job.data.kind)
+    ? { ...alone, formats: ["rawHtml", "html"] } : null;
   const extra = useMemo(() => [
     hasBoth ? { id: "left", label: "Left out", show: () => html`<${LeftOut} page=${document_} />` }
       : document_ && anew && mayChange() ? { id: "left", label: "Left out",
-        show: () => html`<${LeftOutAnew} body=${anew} team=${job.data.team.id} />` } : null,
+        show: () => (hidden.length ? html`<${LeftOutUnknown} hidden=${hidden} />`
+          : html`<${LeftOutAnew} body=${anew} team=${job.data.team.id} />`) } : null,
     document_ ? { id: "history", label: "History",
       show: () => html`<${History} base=${`${base}/pages/${encodeURIComponent(two)}`} />` } : null,
     document_ ? { id: "all", label: "As JSON", show: () => html`<${Json} value=${document_} tall />` } : null,
-  ].filter(Boolean), [document_, JSON.stringify(anew)]);
+  ].filter(Boolean), [document_, JSON.stringify([anew, hidden])]);
   const frame = useMemo(() => (name) => `/console/api${base}/pages/${encodeURIComponent(two)}/html${name === "rawHtml" ? "?raw=1" : ""}`,
     [one, two]);
   if (page.error && !it) return html`<${Head} title="Page" back=${back} />
@@ -46,26 +53,27 @@ export default function PageOfJob({ one, two }) {
   if (!it) return html`<${Head} title="Page" back=${back} /><${Card}><${Loading} rows=${8} /><//>`;
   const words = explain(it.code);
   const replay = async () => {
-    try {
-      await throughAll("/jobs/replay", { ids: [one] });
-      store.notify("The job's failed pages are put back.");
-      setEnded(false);
-      page.reload();
-    } catch (error) {
-      store.notify(error.message, "bad");
-    }
+    const { pages } = await throughAll("/jobs/replay", { ids: [one] });
+    store.notify(`${format.plural(pages, "page")} put back.`);
+    setEnded(false);
+    page.reload();
+    job.reload();
   };
   const title = (document_ && document_.metadata && typeof document_.metadata.title === "string"
       && document_.metadata.title) || it.url || "Page";
-  const again = job.data && operationOf(job.data.kind) && job.data.request ? { ...scrapeOptions(job.data),
-    url: it.url } : { url: it.url };
   return html`<${Head} title=${title} back=${back} note=${html`<${Status} value=${it.status} />`}>
-      ${it.status === "failed" && mayChange()
-        ? html`<${Button} icon="replay" onClick=${replay}
-            title="Tries all failed pages of the job again">Replay failed<//>` : null}
-      ${it.url && job.data && job.data.kind !== "map" && job.data.kind !== "search"
-        ? html`<a class="button" href=${playgroundLink("scrape", again)}>Open in the playground</a>` : null}
+      ${it.status === "failed" && job.data && mayChange()
+        ? html`<${Button} icon="replay" title="Tries all failed pages of the job again" onClick=${async () => {
+    await job.reload();
+    ask(true);
+  }}>Replay failed<//>` : null}
+      ${alone ? html`<a class="button" href=${playgroundLink("scrape", alone, { hidden })}>Open in the playground</a>`
+        : null}
     <//>
+    ${asking ? html`<${Confirm} title=${`Replay ${format.plural(job.data.failed, "failed page")}?`} verb="Replay"
+          run=${replay} onClose=${() => ask(false)}>
+      <p>${job.data.failed === 1 ? "It is tried again."
+        : "All failed pages of the job are tried again, this one among them."}</p><//>` : null}
     ${it.code || it.error ? html`<div class="trouble" role="alert"><div>
       <p><strong>${words ? words.what : it.error}</strong> ${it.code ? html`<code>${it.code}</code>` : null}</p>
       ${words ? html`<p>${words.todo}</p>` : null}${words && it.error ? html`<p class="mono">${it.error}</p>` : null}
@@ -95,10 +103,10 @@ export default function PageOfJob({ one, two }) {
 
 /// How a page of this job would be scraped by itself.
 function scrapeOptions(job) {
-  const body = { ...job.request.body };
+  const body = withoutWebhook(job.request.body);
   if (body.scrapeOptions) return body.scrapeOptions;
   if (job.kind !== "scrape" && job.kind !== "batch") return {};
-  for (const name of ["urls", "webhook", "appendToId", "ignoreInvalidURLs", "maxConcurrency"]) delete body[name];
+  for (const name of ["urls", "appendToId", "ignoreInvalidURLs", "maxConcurrency"]) delete body[name];
   return body;
 }
 
@@ -141,6 +149,11 @@ function Timeline({ page }) {
     metadata.creditsUsed !== undefined ? ["Credits", format.count(metadata.creditsUsed)] : null,
   ]} />` : null}`;
 }
+
+/// A page that came with headers may be another without them, so it is not compared.
+const LeftOutUnknown = ({ hidden }) => html`<div class="stack-s"><${NotKept} hidden=${hidden} />
+  <${Empty} title="The job kept no raw HTML of this page">It cannot be scraped once more here: without these values the site
+    may answer with another page. Open it in the playground, fill them in, and ask for the format rawHtml.<//></div>`;
 
 const PAGES_OF = ["scrape", "batch", "crawl"];
 

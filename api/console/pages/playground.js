@@ -1,7 +1,7 @@
 // The playground: a form made of the API's own description, the answer beside it, and the same call to copy.
-import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { call, get, openapi } from "../lib/api.js";
-import { go, link } from "../lib/router.js";
+import { go, link, useQuery } from "../lib/router.js";
 import { useData, useTicks } from "../lib/data.js";
 import { mayChange, store } from "../lib/store.js";
 import { OPERATIONS, operation as find } from "../lib/operations.js";
@@ -10,7 +10,7 @@ import * as format from "../lib/format.js";
 import { Button, Card, Empty, Head, Id, Loading, Outside, Progress, Segments, Status, Tabs, Trouble } from "../parts/basics.js";
 import { Code, Json } from "../parts/code.js";
 import { DocumentView, Links } from "../parts/document.js";
-import { JsonField, SchemaForm } from "../parts/form.js";
+import { JsonField, Mistakes, SchemaForm } from "../parts/form.js";
 import { useActing } from "../parts/team.js";
 
 /// The body lives behind the "#", which browsers send to nobody: it may hold headers with passwords.
@@ -22,8 +22,27 @@ function bodyOfAddress() {
     return {};
   }
 }
-export const playgroundLink = (id,
-  body) => `${link(`/playground/${id}`)}#${encodeURIComponent(JSON.stringify(body || {}))}`;
+/// A link that brings a call. What the call lacks is said there: `hidden` names headers whose values are not kept, `part`
+/// addresses are there `of` so many.
+export const playgroundLink = (id, body, { hidden = [], part, of } = {}) => `${link(`/playground/${id}`,
+  { hidden: hidden.join(" "), part, of })}#${encodeURIComponent(JSON.stringify(body || {}))}`;
+
+/// A call that is tried out tells nobody: its webhook's receiver would take it for the real one.
+export function withoutWebhook({ webhook: _, ...body }) {
+  return body;
+}
+
+export const NotKept = ({ hidden }) => html`<p class="banner warn">Values of headers are not kept here: fill them in.
+  Left out: ${hidden.map((name, at) => html`${at ? ", " : ""}<code key=${name}>${name}</code>`)}.</p>`;
+
+/// What the call lacks that a link has brought.
+function Lacks() {
+  const [{ hidden = "", part, of }] = useQuery();
+  const names = hidden.split(" ").filter(Boolean);
+  return html`${names.length ? html`<${NotKept} hidden=${names} />` : null}
+    ${Number(part) < Number(of) ? html`<p class="banner warn">These are the first ${format.count(Number(part))} of
+      ${" "}${format.plural(Number(of), "address", "addresses")} of the job.</p>` : null}`;
+}
 
 export default function Playground({ one }) {
   const chosen = find(one) || OPERATIONS[0];
@@ -35,6 +54,7 @@ export default function Playground({ one }) {
 
 function Bench({ operation }) {
   const api = useData(openapi, []);
+  const [, change] = useQuery();
   const [body, setBody] = useState(bodyOfAddress);
   const [asJson, setAsJson] = useState("form");
   const [file, setFile] = useState(null);
@@ -42,6 +62,17 @@ function Bench({ operation }) {
   const [answer, setAnswer] = useState(null);
   const [right, setRight] = useState("answer");
   const answerRef = useRef(null);
+  // Fields whose text says nothing that could be sent, and a count that makes all of them anew.
+  const [wrong, setWrong] = useState(new Map());
+  const [turn, setTurn] = useState(0);
+  const mistakes = useCallback((id, what) => setWrong((before) => {
+    if ((before.get(id) || null) === what) return before;
+    const next = new Map(before);
+    next.delete(id);
+    if (what) next.set(id, what);
+    return next;
+  }), []);
+  const isWrong = wrong.size > 0;
   useEffect(() => {
     const text = Object.keys(body).length ? `#${encodeURIComponent(JSON.stringify(body))}` : "";
     if (text.length < 8000) history.replaceState(null, "", location.pathname + location.search + text);
@@ -52,6 +83,7 @@ function Bench({ operation }) {
 
   const run = async (event) => {
     event.preventDefault();
+    if (isWrong) return;
     const control = new AbortController();
     setRunning(control);
     setAnswer(null);
@@ -98,24 +130,33 @@ function Bench({ operation }) {
         <${Segments} label="How the request is written" at=${asJson} options=${[["form", "Form"], ["json", "JSON"]]}
           onChange=${setAsJson} />`}>
       <form class="form" onSubmit=${run}>
+        <${Lacks} />
         ${operation.file ? html`<label class="field"><span class="field-label">File</span>
               <input class="input" type="file" required onChange=${(event) => setFile(event.target.files[0] || null)} />
                 </label>` : null}
-        ${asJson === "form" ? html`
-            <${SchemaForm} api=${api.data} schema=${schema} value=${body} onChange=${setBody}
-              first=${operation.first} />`
-    : html`<${JsonField} big title="Body" value=${body}
-        onChange=${(next) => setBody(next && typeof next === "object" && !Array.isArray(next) ? next : {})} />`}
+        <${Mistakes.Provider} value=${mistakes}>
+          ${asJson === "form" ? html`
+              <${SchemaForm} key=${turn} api=${api.data} schema=${schema} value=${body} onChange=${setBody}
+                first=${operation.first} />`
+    : html`<${JsonField} key=${turn} big object title="Body" value=${body} onChange=${setBody} />`}
+        <//>
         ${acting.field}
+        ${isWrong ? html`<p class="banner warn" role="status">
+              What is written cannot be sent. Mend first: ${[...wrong.values()].join(", ")}.</p>`
+          : null}
         ${!mayChange() ? html`<p class="banner">You are signed in to read only.</p>` : null}
         <div class="run-bar">
           <${Button} kind="primary" icon="play" type="submit" busy=${Boolean(running)}
-            disabled=${!acting.id || !mayChange()}>Run<//>
+            disabled=${!acting.id || !mayChange() || isWrong}>Run<//>
           ${running ? html`<${Button} onClick=${() => running.abort()}>Stop waiting<//>` : null}
           ${operation.id === "crawl"
-            ? html`<${Button} disabled=${Boolean(running) || !acting.id || !mayChange() || !body.url || !body.prompt}
+            ? html`<${Button} disabled=${Boolean(running) || !acting.id || !mayChange() || isWrong || !body.url || !body.prompt}
                 onClick=${preview} title="Turns the prompt into options, without crawling">Preview parameters<//>` : null}
-          <${Button} kind="quiet" onClick=${() => setBody({})}>Clear<//>
+          <${Button} kind="quiet" onClick=${() => {
+    change({ hidden: "", part: "", of: "" }, { replace: true });
+    setBody({});
+    setTurn(turn + 1);
+  }}>Clear<//>
         </div>
       </form>
     <//>
@@ -125,10 +166,10 @@ function Bench({ operation }) {
           tabs=${[{ id: "answer", label: "Answer" }, { id: "json", label: "JSON" }, { id: "curl", label: "curl" },
                 { id: "python", label: "Python" }, { id: "javascript", label: "JavaScript" }]}>
           ${right === "answer" ? html`
-              <${Answer} operation=${operation} answer=${answer} running=${running} query=${acting.query} />`
+              <${Answer} operation=${operation} answer=${answer} running=${running} acting=${acting} />`
     : right === "json" ? (answer ? html`<${Json} value=${answer.body} tall />`
       : html`<${Empty} title="Nothing was run yet" />`)
-      : html`<div class="stack-s"><${Code} kind="code" text=${same[right]} label="Copy the call" wrap=${false} />
+      : isWrong ? html`<${Empty} title="What is written cannot be sent" />` : html`<div class="stack-s"><${Code} kind="code" text=${same[right]} label="Copy the call" wrap=${false} />
           <p class="hint">${right === "curl" ? "Put your API key into WEIR_KEY." : right === "python" ? "pip install firecrawl-py, and your API key in WEIR_KEY." : "npm install firecrawl, and your API key in WEIR_KEY."}
             </p></div>`}
         <//>
@@ -144,7 +185,7 @@ function schemaOf(api, operation) {
     api) : content.schema;
 }
 
-function Answer({ operation, answer, running, query }) {
+function Answer({ operation, answer, running, acting }) {
   if (running) return html`<div><p class="soft" role="status">Waiting for the answer…</p><${Loading} rows=${5} />
     </div>`;
   if (!answer) return html`
@@ -155,18 +196,18 @@ function Answer({ operation, answer, running, query }) {
       <span class="soft num">${format.duration(answer.ms)}</span>
       <span class="soft num">${format.bytes(answer.size)}</span>
     ${body.data && body.data.metadata && body.data.metadata.scrapeId
-      ? html`<${PageLink} id=${body.data.metadata.scrapeId} query=${query} />` : null}
+      ? html`<${PageLink} id=${body.data.metadata.scrapeId} />` : null}
         </div>`;
   if (!answer.ok || body.success === false) return html`
     <div class="stack-s">${head}
       <${Trouble} error=${{ message: typeof body === "string" ? body : body.error || "The call failed.",
             code: body.code }} />${body.details ? html`<${Json} value=${body.details} />` : null}</div>`;
   return html`<div>${head}${body.warning ? html`<p class="banner warn">${String(body.warning)}</p>` : null}
-      ${shown(operation, body, query)}</div>`;
+      ${shown(operation, body, acting)}</div>`;
 }
 
-function shown(operation, body, query) {
-  if (operation.job && body.id) return html`<${Started} operation=${operation} id=${body.id} query=${query} />`;
+function shown(operation, body, acting) {
+  if (operation.job && body.id) return html`<${Started} operation=${operation} id=${body.id} query=${acting.query} />`;
   if (operation.id === "map" && Array.isArray(body.links)) return html`<${Links} links=${body.links} />`;
   if (operation.id === "search" && body.data) return html`<${Hits} data=${body.data} />`;
   if (operation.id === "browser" && body.id) return html`
@@ -176,23 +217,17 @@ function shown(operation, body, query) {
             <${Json} value=${body} /></div>`;
   if (operation.id === "monitor" && body.data && body.data.id) return html`
     <div class="stack-s"><div class="actions">
-      <a class="button primary" href=${link(`/monitors/${body.data.id}`)}>Open the monitor</a></div>
+      <a class="button primary" href=${link(`/monitors/${body.data.id}`, acting.link)}>Open the monitor</a></div>
       <${Json} value=${body.data} tall /></div>`;
   if (body.data && typeof body.data === "object") return html`<${DocumentView} document=${body.data} />`;
   return html`<${Json} value=${body} tall />`;
 }
 
-/// Where the page of an answer is kept. The answer names the page only; its job is one of the newest.
-function PageLink({ id, query }) {
-  const found = useData(async (signal) => {
-    const { jobs } = await get("/jobs", { since: "15m", limit: 5, ...query }, signal);
-    for (const job of jobs.filter((one) => one.total === 1)) {
-      const { pages } = await get(`/jobs/${job.id}/pages`, { limit: 1 }, signal);
-      if (pages.some((page) => page.id === id)) return link(`/jobs/${job.id}/pages/${id}`);
-    }
-    return null;
-  }, [id]);
-  return found.data ? html`<a class="button small" href=${found.data}>Open the page</a>` : null;
+/// Where the page of an answer is kept, if it is: the answer names the page only, by which its job is found.
+function PageLink({ id }) {
+  const found = useData((signal) => get(`/jobs/${encodeURIComponent(id)}`, {}, signal), [id]);
+  return found.data && found.data.page
+    ? html`<a class="button small" href=${link(`/jobs/${found.data.id}/pages/${id}`)}>Open the page</a>` : null;
 }
 
 /// A job that was started: how far it is, until it ends.

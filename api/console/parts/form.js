@@ -1,11 +1,37 @@
 // Forms from the API's own description: what a schema says is what can be filled in. Fields that nobody touched are left
 // out of the body, so that the service's defaults hold.
-import { html, cls, useEffect, useId, useState } from "../lib/ui.js";
+import { html, cls, createContext, useContext, useEffect, useId, useRef, useState } from "../lib/ui.js";
 import { Button, Field, Fold } from "./basics.js";
 
 /// Accepted by the service but without effect, or filled in by clients about themselves.
 const SILENT = /Accepted for the sake of clients|Has no effect|^Who calls|^The tool that calls|Not available yet/;
 const LONG = /prompt|code|script|schema|instructions|javascript/i;
+
+/// Who hears, by the id of a field, the name of one whose text says nothing that could be sent: what is on the screen would
+/// be one thing, and what is sent another. Null: it is right again, or gone.
+export const Mistakes = createContext(() => {});
+
+function useMistake(title, wrong) {
+  const tell = useContext(Mistakes);
+  const id = useId();
+  useEffect(() => tell(id, wrong ? title : null), [wrong]);
+  useEffect(() => () => tell(id, null), []);
+}
+
+/// A text that stands for a value: it is written anew when the value changes from elsewhere.
+function useText(value, write) {
+  const [text, setText] = useState(write(value));
+  const given = useRef(value);
+  useEffect(() => {
+    if (JSON.stringify(value) !== JSON.stringify(given.current)) setText(write(value));
+    given.current = value;
+  }, [JSON.stringify(value)]);
+  const put = (text, value) => {
+    given.current = value;
+    setText(text);
+  };
+  return [text, put];
+}
 
 function resolve(schema, api) {
   let found = schema || {};
@@ -140,40 +166,55 @@ function Lines({ name, value, onChange, title, hint, required }) {
     }}></textarea><//>`;
 }
 
+const asPairs = (value) => Object.entries(value || {}).map(([name, text]) => `${name}: ${text}`).join("\n");
+
+/// The first line of pairs that is none.
+function notPair(text) {
+  const lines = text.split("\n");
+  const at = lines.findIndex((line) => line.trim() && !/^\s*[^\s:][^:]*:/.test(line));
+  return at < 0 ? null : `Line ${at + 1}, "${lines[at].trim()}", is not written as "Name: value".`;
+}
+
 function Pairs({ value, onChange, title, hint }) {
-  const shown = Object.entries(value || {}).map(([name, text]) => `${name}: ${text}`).join("\n");
-  const [text, setText] = useState(shown);
+  const [text, put] = useText(value, asPairs);
+  const wrong = notPair(text);
+  useMistake(title, wrong);
   const read = (text) => Object.fromEntries(text.split("\n").map((line) => line.split(/:(.*)/s)).filter((pair) => pair[0].trim()
         && pair[1] !== undefined).map(([name, text]) => [name.trim(), text.trim()]));
-  return html`<${Field} label=${title} hint=${`${hint || ""} One a line, as "Name: value".`.trim()}>
+  return html`<${Field} label=${title} hint=${`${hint || ""} One a line, as "Name: value".`.trim()} error=${wrong}>
       <textarea class="area" spellcheck="false" value=${text} onInput=${(event) => {
-    setText(event.target.value);
     const pairs = read(event.target.value);
-    onChange(Object.keys(pairs).length ? pairs : undefined);
+    const next = Object.keys(pairs).length ? pairs : undefined;
+    put(event.target.value, next);
+    onChange(next);
   }}></textarea><//>`;
 }
 
-export function JsonField({ value, onChange, title, hint, big }) {
-  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
-  const [wrong, setWrong] = useState(null);
-  const put = (text) => {
-    setText(text);
-    if (!text.trim()) {
-      setWrong(null);
-      return onChange(undefined);
-    }
-    try {
-      const parsed = JSON.parse(text);
-      setWrong(null);
-      onChange(parsed);
-    } catch (error) {
-      setWrong(error.message);
-    }
-    return undefined;
-  };
+const asJson = (value) => (value === undefined ? "" : JSON.stringify(value, null, 2));
+
+/// What a text means as JSON, and what is wrong with it; an `object` is asked for where nothing else can be sent.
+function readJson(text, object) {
+  if (!text.trim()) return { value: object ? {} : undefined, wrong: null };
+  try {
+    const value = JSON.parse(text);
+    const fits = !object || (value !== null && typeof value === "object" && !Array.isArray(value));
+    return fits ? { value, wrong: null } : { wrong: "This is no JSON object, as {\"url\": \"https://example.com\"} is." };
+  } catch (error) {
+    return { wrong: error.message };
+  }
+}
+
+export function JsonField({ value, onChange, title, hint, big, object }) {
+  const [text, put] = useText(value, asJson);
+  const { wrong } = readJson(text, object);
+  useMistake(title, wrong);
   return html`<${Field} label=${title} hint=${hint ? `${hint} As JSON.` : "As JSON."} error=${wrong}>
-      <textarea class=${cls("area", big && "big")} spellcheck="false" value=${text}
-        onInput=${(event) => put(event.target.value)}></textarea><//>`;
+      <textarea class=${cls("area", big && "big")} spellcheck="false" value=${text} onInput=${(event) => {
+    const read = readJson(event.target.value, object);
+    // A text that means nothing changes no value; what it meant before is sent by nobody meanwhile.
+    put(event.target.value, read.wrong ? value : read.value);
+    if (!read.wrong) onChange(read.value);
+  }}></textarea><//>`;
 }
 
 function Nested({ api, whole, value, onChange, title, hint, depth }) {

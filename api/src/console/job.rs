@@ -6,13 +6,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
+use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::wire_form;
+use weir_shared::domain::task::TaskSpec;
 use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
 use weir_shared::store::console::pages::{self as page_lists, After, START};
 use weir_shared::store::jobs::{JobRow, JobSpec};
-use weir_shared::store::{crawls, jobs, keys, maps, tasks, webhooks};
+use weir_shared::store::{crawls, jobs, keys, maps, pages, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -26,8 +28,6 @@ use crate::openapi::{Group, Operation};
 
 /// Addresses of a batch that its request is shown with.
 const URLS_SHOWN: i64 = 100;
-/// What stands for the values of headers: they hold keys.
-const HIDDEN: &str = "•••";
 /// Dead deliveries that one call puts back.
 const REPLAYED: i64 = 1_000;
 
@@ -47,6 +47,8 @@ struct Detail {
     webhook: Option<Webhook>,
     crawl: Option<Crawl>,
     states: States,
+    /// The page whose id was asked for; null where it was the job's own.
+    page: Option<PageId>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -65,8 +67,13 @@ struct Asked {
     path: &'static str,
     #[schemars(schema_with = "any_object")]
     body: Map<String, Value>,
+    /// Headers that were sent and are not in the body, since their values are shown to nobody: `headers.X-Token`,
+    /// `scrapeOptions.headers.Cookie`, `webhook.headers.Authorization`.
+    hidden: Vec<String>,
     /// False: addresses of a long batch, or fields that are not kept, are left out.
     is_whole: bool,
+    /// The request came with a file of this name, which is no part of the body.
+    file: Option<String>,
 }
 
 /// An object of any fields.
@@ -177,8 +184,9 @@ struct ListQuery {
 
 /// `GET /console/api/jobs/{id}` in the API's document.
 pub fn doc() -> Operation {
-    of_teams(Operation::new(Group::Console, "consoleGetJob", "A job", "The job, and its request as it was sent."))
-        .answer::<Detail>("The job.")
+    let text =
+        "The job, and its request as it was sent. The id of a page, which callers know as a scrape's, finds its job.";
+    of_teams(Operation::new(Group::Console, "consoleGetJob", "A job", text)).answer::<Detail>("The job.")
 }
 
 /// `GET /console/api/jobs/{id}/pages` in the API's document.
@@ -214,6 +222,21 @@ pub(super) async fn load(app: &App, viewer: &Viewer, id: &str) -> ApiResult<JobR
     if job.expires_at <= app.db.now() { Err(ApiError::job_expired()) } else { Ok(job) }
 }
 
+/// The job of this id, or the one that has the page of this id, with that page.
+///
+/// # Errors
+/// 404.
+async fn find(app: &App, viewer: &Viewer, id: &str) -> ApiResult<(JobRow, Option<PageId>)> {
+    let job: JobId = path_id(id)?;
+    if jobs::load(&app.db, job).await?.is_none()
+        && let Some(page) = pages::load(&app.db, path_id(id)?).await?
+    {
+        let job = load(app, viewer, &page.job_id.to_string()).await?;
+        return Ok((job, (page.idx >= 0).then_some(page.id)));
+    }
+    Ok((load(app, viewer, id).await?, None))
+}
+
 /// `GET /console/api/jobs/{id}`.
 ///
 /// # Errors
@@ -221,13 +244,13 @@ pub(super) async fn load(app: &App, viewer: &Viewer, id: &str) -> ApiResult<JobR
 pub async fn show(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let viewer = enter(&app, &request).await?;
     body::no_query(&request)?;
-    let job = load(&app, &viewer, &id).await?;
+    let (job, page) = find(&app, &viewer, &id).await?;
     let work = app.clone();
-    let detail = app.beside_database(async move { detail(&work, job).await }).await?;
+    let detail = app.beside_database(async move { detail(&work, job, page).await }).await?;
     Ok(HttpResponse::Ok().json(detail))
 }
 
-async fn detail(app: &App, job: JobRow) -> ApiResult<Detail> {
+async fn detail(app: &App, job: JobRow, page: Option<PageId>) -> ApiResult<Detail> {
     let (origin, zero_retention) = jobs::origin(&app.db, job.id).await?.unwrap_or_default();
     let spec = jobs::spec(&app.db, job.id).await?.ok_or_else(ApiError::job_not_found)?;
     let key = match spec.key {
@@ -265,6 +288,7 @@ async fn detail(app: &App, job: JobRow) -> ApiResult<Detail> {
         webhook: job.webhook.as_ref().map(|hook| Webhook { url: hook.url.clone(), events: hook.events.clone() }),
         crawl,
         states,
+        page,
         job: Job::new(&job, &names, app.db.now()),
     })
 }
@@ -272,14 +296,22 @@ async fn detail(app: &App, job: JobRow) -> ApiResult<Detail> {
 /// The request that makes such a job.
 async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Asked>> {
     let mut options = fields(wire_form(&spec.options));
-    hide_values(options.get_mut("headers"));
+    let mut hidden = without_headers(&mut options, "");
+    let is_nested = matches!(job.kind, JobKind::Crawl | JobKind::Search | JobKind::Extract);
+    if is_nested {
+        hidden.iter_mut().for_each(|name| name.insert_str(0, "scrapeOptions."));
+    }
+    let file = spec.options.upload.as_ref().map(|upload| upload.name.clone());
+    options.remove("upload");
     let mut body = Map::new();
     let mut is_whole = true;
     let path = match job.kind {
         JobKind::Scrape => {
-            body.insert("url".to_owned(), job.target.clone().into());
+            if file.is_none() {
+                body.insert("url".to_owned(), job.target.clone().into());
+            }
             body.extend(options);
-            "/v2/scrape"
+            if file.is_some() { "/v2/parse" } else { "/v2/scrape" }
         }
         JobKind::Batch => {
             let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
@@ -298,34 +330,70 @@ async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Aske
         }
         JobKind::Map => {
             let Some(asked) = maps::options(&app.db, job.id).await? else { return Ok(None) };
+            body = fields(serde_json::to_value(&asked).unwrap_or_default());
+            hidden = without_headers(&mut body, "");
+            for name in ["zeroRetention", "llmsTxt", "sites"] {
+                body.remove(name);
+            }
+            // Bodies have rules about sites in a form of their own.
+            let rules = ScrapeOptions { sites: asked.sites.clone(), ..ScrapeOptions::default() };
+            body.extend(fields(wire_form(&rules)).remove_entry("threatProtection"));
             body.insert("url".to_owned(), job.target.clone().into());
-            body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
             "/v2/map"
         }
-        // Its words are not kept with the pages of its hits.
+        // Where it looked, and for how much, is not kept with the pages of its hits.
         JobKind::Search => {
             is_whole = false;
+            if !job.target.is_empty() {
+                body.insert("query".to_owned(), job.target.clone().into());
+            }
             body.insert("scrapeOptions".to_owned(), options.into());
             "/v2/search"
         }
         JobKind::Extract | JobKind::Agent => {
             let Some(task) = tasks::load(&app.db, job.id).await? else { return Ok(None) };
-            // What of it is the service's own is not a body's.
-            is_whole = false;
-            body.extend(fields(serde_json::to_value(&task.spec).unwrap_or_default()));
-            for name in ["kind", "before", "warning", "version", "strict"] {
-                body.remove(name);
-            }
+            body = task_body(&task.spec, options);
             if job.kind == JobKind::Agent { "/v2/agent" } else { "/v2/extract" }
         }
     };
     if let Some(hook) = &job.webhook {
-        let mut hook = serde_json::to_value(hook).unwrap_or_default();
-        hide_values(hook.get_mut("headers"));
-        body.insert("webhook".to_owned(), hook);
+        let mut hook = fields(serde_json::to_value(hook).unwrap_or_default());
+        hidden.extend(without_headers(&mut hook, "webhook."));
+        // It says how deliveries are written, and comes from the route.
+        hook.remove("version");
+        body.insert("webhook".to_owned(), hook.into());
     }
     body.retain(|_, value| !value.is_null());
-    Ok(Some(Asked { method: "POST", path, body, is_whole }))
+    Ok(Some(Asked { method: "POST", path, body, hidden, is_whole, file }))
+}
+
+/// The body of a task: its fields by the names that bodies have for them.
+fn task_body(spec: &TaskSpec, mut options: Map<String, Value>) -> Map<String, Value> {
+    let mut body = fields(serde_json::to_value(spec).unwrap_or_default());
+    // What of it is the service's own is not a body's.
+    for name in ["kind", "before", "warning", "version", "learn"] {
+        body.remove(name);
+    }
+    for (own, name) in [("webSearch", "enableWebSearch"), ("strict", "strictConstrainToURLs")] {
+        if let Some(value) = body.remove(own) {
+            body.insert(name.to_owned(), value);
+        }
+    }
+    match spec {
+        TaskSpec::Extract(spec) => {
+            // What is read of its pages is the extraction's to say.
+            options.remove("formats");
+            body.insert("scrapeOptions".to_owned(), options.into());
+            if spec.learn {
+                body.insert("mode".to_owned(), "learn".into());
+            }
+        }
+        TaskSpec::Agent(_) => {
+            let own = ["location", "threatProtection"].into_iter().filter_map(|name| options.remove_entry(name));
+            body.extend(own);
+        }
+    }
+    body
 }
 
 fn fields(value: Value) -> Map<String, Value> {
@@ -335,11 +403,11 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Headers keep their names only: keys and cookies are among them.
-fn hide_values(headers: Option<&mut Value>) {
-    for (_, value) in headers.and_then(Value::as_object_mut).into_iter().flatten() {
-        *value = HIDDEN.into();
-    }
+/// Takes the headers out, among which are keys and cookies, and says their names: a value that stood for the real one
+/// would be sent to sites by whoever sends the request again.
+fn without_headers(fields: &mut Map<String, Value>, place: &str) -> Vec<String> {
+    let Some(Value::Object(headers)) = fields.remove("headers") else { return Vec::new() };
+    headers.into_iter().map(|(name, _)| format!("{place}headers.{name}")).collect()
 }
 
 /// Where a list of pages goes on, as text.
@@ -458,9 +526,10 @@ mod tests {
     }
 
     #[test]
-    fn headers_keep_their_names_only() {
-        let mut options = json!({"headers": {"Authorization": "Bearer x"}, "formats": []});
-        hide_values(options.get_mut("headers"));
-        assert_eq!(options, json!({"headers": {"Authorization": HIDDEN}, "formats": []}));
+    fn of_headers_only_their_names_are_told() {
+        let mut options = fields(json!({"headers": {"Authorization": "Bearer x"}, "formats": []}));
+        assert_eq!(without_headers(&mut options, "webhook."), ["webhook.headers.Authorization"]);
+        assert_eq!(Value::from(options), json!({"formats": []}));
+        assert!(without_headers(&mut Map::new(), "").is_empty());
     }
 }

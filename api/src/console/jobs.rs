@@ -20,7 +20,7 @@ use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::console::jobs::{self as lists, Filter};
 use weir_shared::store::jobs;
 use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
-use weir_shared::store::{Db, StoreResult, cancel};
+use weir_shared::store::{Db, StoreResult, cancel, pages};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -28,6 +28,7 @@ use super::session::{Viewer, enter};
 use super::wire::{Job, TeamNames};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
+use crate::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Entries of a list, unless it is said, and at most.
@@ -45,6 +46,7 @@ const STEP: usize = 100;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Query {
+    id: Option<String>,
     kind: Option<String>,
     status: Option<String>,
     host: Option<String>,
@@ -59,6 +61,8 @@ pub(super) struct Query {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "ConsoleJobFilter")]
 struct Wanted {
+    /// The job of this id, or the one that has the page of this id: callers know a scrape by its page.
+    id: Option<String>,
     kind: Option<String>,
     status: Option<String>,
     /// On this host's site.
@@ -132,6 +136,7 @@ pub(super) struct Done {
 pub fn doc_list() -> Operation {
     let text = "Jobs of all kinds, newest first. A page may be short while there are more: go on with `next` until it is null.";
     listed(Operation::new(Group::Console, "consoleListJobs", "List jobs", text))
+        .query("id", json!({"type": "string"}), "Only the job of this id, or that has the page of this id.")
         .query("kind", json!({"type": "string"}), "scrape, batch, crawl, map or search.")
         .query("status", json!({"type": "string"}), "scraping, completed, failed or cancelled.")
         .query("host", json!({"type": "string"}), "Only jobs whose first address is on this host's site.")
@@ -227,7 +232,7 @@ pub(super) fn word<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Api
 }
 
 impl Wanted {
-    fn filter(&self, viewer: &Viewer, now: Timestamp) -> ApiResult<Filter> {
+    async fn filter(&self, app: &App, viewer: &Viewer, now: Timestamp) -> ApiResult<Filter> {
         let team = match (viewer.scope(), self.team) {
             (Some(own), Some(other)) if own != other => {
                 return Err(ApiError::new(ErrorCode::NotFound, "Team not found"));
@@ -236,8 +241,13 @@ impl Wanted {
         };
         let said = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
         let site = said(&self.host).map(|host| site_of(&host).unwrap_or(host));
+        let job = match said(&self.id) {
+            Some(id) => Some(job_of(app, &id).await?),
+            None => None,
+        };
         Ok(Filter {
             team,
+            job,
             kind: word::<JobKind>("kind", self.kind.as_deref())?,
             status: word::<JobStatus>("status", self.status.as_deref())?,
             site,
@@ -245,6 +255,15 @@ impl Wanted {
             code: said(&self.code),
         })
     }
+}
+
+/// The job that is meant by an id: the job's own, or that of one of its pages.
+///
+/// # Errors
+/// 400 for what is no id.
+async fn job_of(app: &App, id: &str) -> ApiResult<JobId> {
+    let page = pages::load(&app.db, path_id(id)?).await?;
+    page.map_or_else(|| path_id(id), |page| Ok(page.job_id))
 }
 
 /// `GET /console/api/jobs`.
@@ -256,6 +275,7 @@ pub async fn list(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse>
     let query: Query = body::query(&request)?;
     let now = app.db.now();
     let wanted = Wanted {
+        id: query.id,
         kind: query.kind,
         status: query.status,
         host: query.host,
@@ -263,7 +283,7 @@ pub async fn list(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse>
         code: query.code,
         team: None,
     };
-    let filter = wanted.filter(&viewer, now)?;
+    let filter = wanted.filter(&app, &viewer, now).await?;
     let (before, limit) = (cursor(query.cursor.as_deref())?, limit(query.limit)?);
     let work = app.clone();
     let (found, rows, names) = app
@@ -286,7 +306,7 @@ pub async fn count(app: AppData, request: HttpRequest, payload: Payload) -> ApiR
     body::no_query(&request)?;
     let given: CountRequest = body::read(&request, payload).await?;
     let now = app.db.now();
-    let filter = given.filter.filter(&viewer, now)?;
+    let filter = given.filter.filter(&app, &viewer, now).await?;
     let work = app.clone();
     let found = app.beside_database(async move { Ok(counted(&work.db, &filter, None, now).await?) }).await?;
     let is_more = found.len() > COUNTED;
@@ -355,7 +375,7 @@ async fn bulk(app: &AppData, request: &HttpRequest, payload: Payload, act: Act) 
             app.beside_database(async move { chosen(&work, &ids, scope, after.unwrap_or(0), act).await }).await?
         }
         (None, Some(wanted)) => {
-            let filter = wanted.filter(&viewer, app.db.now())?;
+            let filter = wanted.filter(app, &viewer, app.db.now()).await?;
             let after = cursor::<JobId>(given.after.as_deref())?;
             let confirmed = (given.count.unwrap_or(0), given.is_more);
             let up_to = given.up_to;

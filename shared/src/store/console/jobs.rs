@@ -22,6 +22,8 @@ const ROUNDS: usize = 12;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub team: Option<TeamId>,
+    /// This one alone, if it matches.
+    pub job: Option<JobId>,
     pub kind: Option<JobKind>,
     pub status: Option<JobStatus>,
     /// The registered domain of its first address.
@@ -87,6 +89,9 @@ async fn candidates(
     limit: i64,
 ) -> StoreResult<(Vec<JobId>, Option<JobId>)> {
     let before = before.unwrap_or(JobId(uuid::Uuid::max()));
+    if let Some(job) = filter.job {
+        return Ok((named(db, filter, job).await?.filter(|job| *job < before).into_iter().collect(), None));
+    }
     let is_windowed = filter.code.is_none() && matches!(filter.status, None | Some(JobStatus::Completed));
     let rows: Vec<(JobId,)> = on_pool!(db, |pool| {
         let mut select = sqlx::QueryBuilder::new("SELECT ");
@@ -120,6 +125,19 @@ async fn candidates(
         _ => None,
     };
     Ok((rows.into_iter().map(|row| row.0).collect(), next))
+}
+
+/// The one job that is asked for, unless it has no page that failed as the filter says.
+async fn named(db: &Db, filter: &Filter, job: JobId) -> StoreResult<Option<JobId>> {
+    const SQL: &str = sql!(
+        "SELECT job_id FROM page WHERE job_id = $1 AND state = ",
+        PageState::Failed.sql(),
+        " AND error_code = $2 LIMIT 1"
+    );
+    let Some(code) = &filter.code else { return Ok(Some(job)) };
+    let found: Option<(JobId,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(code).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
 }
 
 /// The last entry of a window that is full.
@@ -216,6 +234,15 @@ mod tests {
             }
             tx.commit().await.unwrap();
             assert_eq!(all(&db, &code, 1).await, [made[1].0, made[6].0]);
+            // One job by its id, if all else fits.
+            let one = |n: usize| Filter { job: Some(made[n].0), ..Filter::default() };
+            assert_eq!(all(&db, &one(3), 5).await, [made[3].0]);
+            let team = |team| Filter { team: Some(team), ..one(0) };
+            assert_eq!([all(&db, &team(acme), 5).await.len(), all(&db, &team(other), 5).await.len()], [1, 0]);
+            let failed = |n| Filter { code: code.code.clone(), ..one(n) };
+            assert_eq!([all(&db, &failed(1), 5).await, all(&db, &failed(3), 5).await], [vec![made[1].0], vec![]]);
+            let found = matching(&db, &one(3), Some(made[3].0), 5, db.now()).await.unwrap();
+            assert_eq!((found.jobs, found.next), (vec![], None));
             // What has expired is not there any more.
             let late = matching(&db, &Filter::default(), None, 50, db.now().plus_ms(90_000_000)).await.unwrap();
             assert!(late.jobs.is_empty());
