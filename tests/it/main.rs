@@ -52,6 +52,7 @@ mod proxies;
 mod reading;
 mod redact;
 mod relay;
+mod rendered;
 mod replay;
 mod rests;
 mod retention;

@@ -1,6 +1,6 @@
 //! A web site whose pages a test writes and changes while it runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +21,10 @@ struct State {
     pages: HashMap<String, Page>,
     /// Pages that only requests with a word in their head get; others a 403.
     words: HashMap<String, String>,
+    /// Pages that are asked for and not answered: the connection is closed.
+    silent: HashSet<String>,
+    /// Pages that end before the length that they announce.
+    cut: HashSet<String>,
     /// Pages that are not answered before their gate is open.
     gates: HashMap<String, watch::Receiver<bool>>,
     /// Head of each request, in order.
@@ -81,16 +85,21 @@ impl OwnPages {
                         // An error says that the test is over.
                         let _ = gate.wait_for(|is_open| *is_open).await;
                     }
-                    let Page { status, headers, body } = {
+                    let (is_cut, Page { status, headers, body }) = {
                         let state = state.lock().unwrap();
+                        if state.silent.contains(&path) {
+                            return;
+                        }
                         let is_refused = state.words.get(&path).is_some_and(|word| !head.contains(word));
                         let refused = is_refused.then(|| Page::html(403, "<p>You shall not pass.</p>"));
-                        refused
+                        let page = refused
                             .or_else(|| state.pages.get(&path).cloned())
-                            .unwrap_or_else(|| Page::html(404, "<p>There is no such page.</p>"))
+                            .unwrap_or_else(|| Page::html(404, "<p>There is no such page.</p>"));
+                        (state.cut.contains(&path), page)
                     };
                     let head = format!("HTTP/1.1 {status} X\r\n{headers}connection: close\r\n");
-                    let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+                    let answer =
+                        format!("{head}content-length: {}\r\n\r\n{body}", body.len() + if is_cut { 500 } else { 0 });
                     let _ = socket.write_all(answer.as_bytes()).await;
                 });
             }
@@ -145,6 +154,17 @@ impl OwnPages {
         let (gate, gated) = watch::channel(false);
         self.state.lock().unwrap().gates.insert(path.to_owned(), gated);
         Gate(gate)
+    }
+
+    /// From now on requests for a page are heard, and the connection is closed. Its address.
+    pub fn hang_up(&self, path: &str) -> String {
+        self.state.lock().unwrap().silent.insert(path.to_owned());
+        self.url(path)
+    }
+
+    /// From now on a page ends before it is whole.
+    pub fn cut(&self, path: &str) {
+        self.state.lock().unwrap().cut.insert(path.to_owned());
     }
 
     /// From now on a page is there only for requests with this word in their head.

@@ -8,7 +8,9 @@
   const skip = transition => { transition.ready.catch(() => {}); transition.skipTransition(); return transition; };
   addEventListener('pageswap', event => { if (event.viewTransition) skip(event.viewTransition); }, true);
   if (window !== window.top || Object.prototype.hasOwnProperty.call(window, 'KEY')) return;
-  const apply = Reflect.apply, clock = performance.now.bind(performance);
+  // What is used later, before the page takes it away.
+  const { Promise, matchMedia } = window, apply = Reflect.apply;
+  const clock = performance.now.bind(performance), entriesOf = performance.getEntriesByType.bind(performance);
   const nativeSet = window.setTimeout, nativeClear = window.clearTimeout, hasOwn = Object.hasOwn;
   const { stop } = window, { open, close } = Document.prototype, clear = window.Storage && Storage.prototype.clear;
   const sleep = ms => new Promise(done => apply(nativeSet, window, [done, ms]));
@@ -19,6 +21,14 @@
     const value = new Proxy(native, { [trap]: run });
     if (slot && hasOwn(slot, 'value')) Object.defineProperty(owner, name, { ...slot, value });
   };
+  // The document's own: an element that the page names like one of them takes its place otherwise.
+  const own = name => {
+    const { get, value } = Object.getOwnPropertyDescriptor(Document.prototype, name);
+    return (...args) => apply(get || value, document, args);
+  };
+  const readyState = own('readyState'), rootOf = own('documentElement'), bodyOf = own('body'), typeOf = own('doctype');
+  const contentType = own('contentType'), query = own('querySelector'), queryAll = own('querySelectorAll');
+
   wrap(Document.prototype, 'startViewTransition', (native, self, args) => skip(apply(native, self, args)));
 
   // What happened last, and whether anything asynchronous ever did.
@@ -98,6 +108,26 @@
       if (!event.destination.sameDocument && event.downloadRequest === null && !event.hashChange) leavingAt = clock();
     });
   }
+  // A form that is sent leads away in a task of its own, which says so above.
+  let sentAt = -1e9;
+  const send = () => { sentAt = lastActivity = clock(); };
+  wrap(window.HTMLFormElement && HTMLFormElement.prototype, 'submit', (native, self, args) => { send(); return apply(native, self, args); });
+  addEventListener('submit', event => {
+    send();
+    // The page's listeners have been called by then.
+    apply(nativeSet, window, [() => { if (event.defaultPrevented) sentAt = -1e9; }, 0]);
+  }, true);
+  // The browser loads nothing for this frame any more: what the page was leaving for gave no document (an app's link, a
+  // download), or the document was cut off. `isLast`: it is read as it is then.
+  let cutAt = Infinity;
+  const stopped = isLast => {
+    leavingAt = sentAt = -1e9;
+    if (isLast && readyState() === 'loading') cutAt = clock();
+    touch();
+    return readyState();
+  };
+  // A page cannot close the tab of its reader.
+  wrap(window, 'close', () => {});
 
   let parsedAt = 0;
   document.addEventListener('DOMContentLoaded', () => {
@@ -121,30 +151,30 @@
     let text = '';
     const walk = node => {
       for (let child = node.firstChild; child && text.length < limit; child = child.nextSibling) {
-        if (child.nodeType === 3) text += child.data.trim() + ' ';
+        if (child.nodeType === 3) { const words = child.data.trim(); if (words) text += words + ' '; }
         else if (child.nodeType === 1 && !skipped.has(child.nodeName)) { walk(child); if (child.shadowRoot) walk(child.shadowRoot); }
       }
     };
-    if (document.body) walk(document.body);
+    if (bodyOf()) walk(bodyOf());
     return text.replace(/\s+/g, ' ').trim();
   };
   // Whether the page shows something, or could not show more because it has no scripts.
   const hasContent = () => {
-    if (!document.querySelector('script')) return true;
+    if (!query('script')) return true;
     const text = visibleText(600);
     if (text.length >= 600) return true;
     // Only scripts in the page, which have all run, and nothing that could bring more.
-    if (text.length > 0 && !isAsync && !mayGrow && !observed.length && !document.querySelector('script[src],script[type=module]')) return true;
+    if (text.length > 0 && !isAsync && !mayGrow && !observed.length && !query('script[src],script[type=module]')) return true;
     return text.length >= 300 || text.length >= 80 && !/(^|\s)(loading|please wait|chargement|cargando|wird geladen)\b|…$|\.\.\.$/i.test(text);
   };
   const isBusy = now => {
-    if (now - leavingAt < 5000) return true;
+    if (now - leavingAt < 5000 || now - sentAt < 300) return true;
     for (const due of timers.values()) if (now < due + 150) return true;
     for (const since of requests.values()) {
       // A request that stays open is a subscription, unless the page is still empty.
       if (now - since < 2000 || (now - since < 8000 && (now - lastChange < 300 || !hasContent()))) return true;
     }
-    const refresh = document.querySelector('meta[http-equiv="refresh" i]');
+    const refresh = query('meta[http-equiv="refresh" i]');
     if (refresh && /^\s*[012](\D|$)/.test(refresh.content) && /url/i.test(refresh.content)) return now - parsedAt < 3000;
     return false;
   };
@@ -166,7 +196,7 @@
     return element.textContent.trim().length < 30 && !element.querySelector('img,video,svg,canvas,iframe');
   });
   const scrollThrough = async () => {
-    for (let step = 1; step <= 20 && step * innerHeight < document.documentElement.scrollHeight; step++) {
+    for (let step = 1; step <= 20 && step * innerHeight < rootOf().scrollHeight; step++) {
       scrollTo({ top: step * innerHeight, behavior: 'instant' });
       await Promise.race([new Promise(requestAnimationFrame), sleep(60)]);
       await sleep(4);
@@ -186,13 +216,13 @@
       for (const child of children) made.append(copy(child, node.shadowRoot ? true : assigned.length ? false : inShadow));
       return made;
     };
-    return copy(document.documentElement, false);
+    return copy(rootOf(), false);
   };
   const serialize = () => {
-    let root = document.documentElement;
+    let root = rootOf();
     if (!root) return '';
-    for (const element of document.querySelectorAll('*')) if (element.shadowRoot) { root = flatten(); break; }
-    const type = document.doctype;
+    for (const element of queryAll('*')) if (element.shadowRoot) { root = flatten(); break; }
+    const type = typeOf();
     return (type ? `<!DOCTYPE ${type.name}>` : '') + root.outerHTML;
   };
 
@@ -215,17 +245,41 @@
     } catch { return null; }
   };
 
+  const answer = limit => {
+    const html = limit ? serialize() : null;
+    const entry = entriesOf('navigation')[0];
+    const root = rootOf(), body = bodyOf();
+    return {
+      url: location.href,
+      status: entry && entry.responseStatus || 0,
+      contentType: contentType(),
+      html: html && html.length > limit ? null : html,
+      leaving: clock() - leavingAt < 5000,
+      blank: visibleText(1) === '',
+      width: root ? root.scrollWidth : 0,
+      height: root ? Math.max(root.scrollHeight, body ? body.scrollHeight : 0) : 0,
+    };
+  };
   const ready = async ({ budget, extra, limit, scroll }) => {
     // The next document has not been swapped in yet.
     if (hasQuit) return { url: 'about:blank', status: 0, contentType: '', html: null, width: 0, height: 0 };
+    // In a sandbox without scripts (a header of the site) neither timers nor listeners are called, so nothing can be waited
+    // for here. Nothing changes after the document either.
+    if (!apply(matchMedia, window, ['(scripting: enabled)']).matches) {
+      const early = readyState() !== 'complete' && budget > 0;
+      return { ...answer(early ? 0 : limit), early };
+    }
     const until = clock() + budget;
     const loaded = new Promise(done => addEventListener('load', done, { once: true }));
-    while (document.readyState !== 'complete') {
+    while (readyState() !== 'complete') {
       await Promise.race([loaded, sleep(100)]);
       // Something below never loads (a picture, a beacon): the page itself is there.
       const now = clock();
-      if (document.readyState === 'interactive' && parsedAt && now - parsedAt > 3000 && now - lastActivity > 300 && hasContent()) break;
-      if (document.readyState !== 'loading' && now > until) break;
+      if (readyState() === 'interactive' && parsedAt && now - parsedAt > 3000 && now - lastActivity > 300 && hasContent()) break;
+      // The parser has had time for what has come.
+      if (now - cutAt > 300) break;
+      // A document that is still to come has not been answered until it says something.
+      if (now > until && (readyState() !== 'loading' || visibleText(1))) break;
     }
     await sleep(0);
     await rest(Math.min(until, clock() + 8000), true);
@@ -234,18 +288,7 @@
       await rest(Math.min(until, clock() + 3000), false);
     }
     if (extra > 0) await sleep(extra);
-    const html = limit ? serialize() : null;
-    const entry = performance.getEntriesByType('navigation')[0];
-    const root = document.documentElement;
-    return {
-      url: location.href,
-      status: entry && entry.responseStatus || 0,
-      contentType: document.contentType,
-      html: html && html.length > limit ? null : html,
-      leaving: clock() - leavingAt < 5000,
-      width: root ? root.scrollWidth : 0,
-      height: root ? Math.max(root.scrollHeight, document.body ? document.body.scrollHeight : 0) : 0,
-    };
+    return answer(limit);
   };
-  Object.defineProperty(window, 'KEY', { value: Object.assign(ready, { quit }) });
+  Object.defineProperty(window, 'KEY', { value: Object.assign(ready, { quit, stopped }) });
 })();

@@ -1,8 +1,8 @@
 //! Asks the egress proxy why it refused a page.
 //!
-//! Chromium hides the proxy's answer behind `ERR_TUNNEL_CONNECTION_FAILED` (and over plain HTTP shows it as
-//! the site's page). A `CONNECT` of our own to the same host gets the reason: it costs one connection, and
-//! sends the site no request.
+//! Chromium hides the proxy's answer behind `ERR_TUNNEL_CONNECTION_FAILED`: a `CONNECT` of our own to the same host gets the
+//! reason. It costs one connection, and sends the site no request. Over plain HTTP the answer is shown as if it were the
+//! site's page; it has a mark there that no site knows beforehand.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,18 +35,28 @@ pub(super) async fn refusal(proxy: SocketAddr, url: &Url, deadline: Instant) -> 
     tokio::time::timeout_at(deadline.min(clock::deadline(LIMIT)), ask).await.ok().flatten()
 }
 
+/// Why the proxy has given no page, from the text that it has put in its place. `None`: the text is a site's.
+pub(super) fn told(text: &str) -> Option<RenderError> {
+    weir_fetch::refusal_in(text).map(error_of)
+}
+
 fn reason(head: &str) -> Option<RenderError> {
     let word = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("x-weir-egress").then(|| value.trim().to_ascii_lowercase())
     })?;
-    Some(match word.as_str() {
+    Some(error_of(&word))
+}
+
+fn error_of(word: &str) -> RenderError {
+    match word {
         "blocked" => RenderError::AddressBlocked,
         "filtered" | "vendor" => RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()),
         "dns" => RenderError::Dns,
         "upstream" => RenderError::Proxy,
+        "answer" => RenderError::Site("ERR_EMPTY_RESPONSE".into()),
         _ => RenderError::Site("ERR_CONNECTION_FAILED".into()),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Why a page was not rendered, and whether another try may help.
 
+use url::Url;
 use weir_shared::error_code::ErrorCode;
 
 use super::cdp::CdpError;
@@ -39,10 +40,15 @@ pub enum RenderError {
     NotHtml {
         /// As the browser saw it; absent for downloads.
         content_type: Option<String>,
+        /// Where it lies.
+        at: FileAt,
     },
     /// An action cannot be carried out; the text names it.
     #[error("{0}")]
     Action(String),
+    /// The same after an action that may have had its effect, so that the page is not asked for again.
+    #[error("{0}")]
+    AfterActions(Box<RenderError>),
     /// The page's process died, usually for lack of memory.
     #[error("the page crashed")]
     PageCrashed,
@@ -57,6 +63,26 @@ pub enum RenderError {
     Internal(String),
 }
 
+/// Where a file lies that is no page.
+#[derive(Debug, Clone)]
+pub enum FileAt {
+    /// At the address that was asked for.
+    Asked,
+    /// Where the page's scripts have led.
+    Led(Box<LedFile>),
+    /// Nobody else can ask for it: a form was sent for it, or it is made by the page.
+    Nowhere,
+}
+
+/// A file that a page has led to.
+#[derive(Debug, Clone)]
+pub struct LedFile {
+    /// Its address, `http` or `https`.
+    pub url: Url,
+    /// What the site has had the page's browser keep for that address, each as a `Set-Cookie` header has it.
+    pub cookies: Vec<String>,
+}
+
 impl RenderError {
     /// The word for clients.
     pub fn code(&self) -> ErrorCode {
@@ -69,6 +95,7 @@ impl RenderError {
             Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
+            Self::AfterActions(error) => error.code(),
             Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
                 ErrorCode::AllEnginesFailed
             }
@@ -78,6 +105,11 @@ impl RenderError {
     /// Whether the failure is ours, so that the same page may succeed on another try.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
+    }
+
+    /// Of a page on which an action may have had its effect: final, whosever doing it is.
+    pub(super) fn after_actions(self) -> Self {
+        if self.is_retryable() || self.is_of_ads() { Self::AfterActions(Box::new(self)) } else { self }
     }
 
     /// Whether the page itself lies behind an ad host (a click counter, say), which was refused. A reader would get
@@ -103,11 +135,12 @@ impl RenderError {
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
             Self::OutOfMemory => "The page took more memory in the browser than one page may have.".into(),
-            Self::NotHtml { content_type: Some(kind) } => {
+            Self::NotHtml { content_type: Some(kind), .. } => {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }
-            Self::NotHtml { content_type: None } => "The URL gives a download, not a page.".into(),
+            Self::NotHtml { content_type: None, .. } => "The URL gives a download, not a page.".into(),
             Self::Action(text) => text.clone(),
+            Self::AfterActions(error) => error.message(),
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
             Self::BrowserLost => "The browser stopped while it loaded the page.".into(),
             Self::Unavailable(_) => "No browser is available at the moment.".into(),
@@ -127,7 +160,8 @@ impl RenderError {
             Self::Site(net)
         } else {
             match net.as_str() {
-                "ERR_ABORTED" => Self::NotHtml { content_type: None },
+                // A download; of one with an error's status the browser says the other.
+                "ERR_ABORTED" | "ERR_INVALID_RESPONSE" => Self::NotHtml { content_type: None, at: FileAt::Asked },
                 "ERR_INSUFFICIENT_RESOURCES" | "ERR_OUT_OF_MEMORY" => Self::PageCrashed,
                 // The guard refuses these ports, too: whoever sees one first, the answer is the same.
                 "ERR_UNSAFE_PORT" => Self::AddressBlocked,
@@ -161,6 +195,7 @@ mod tests {
             ("net::ERR_EMPTY_RESPONSE", ErrorCode::Site),
             ("net::ERR_TOO_MANY_REDIRECTS", ErrorCode::Site),
             ("net::ERR_ABORTED", ErrorCode::UnsupportedFile),
+            ("net::ERR_INVALID_RESPONSE", ErrorCode::UnsupportedFile),
             ("net::ERR_UNSAFE_PORT", RenderError::AddressBlocked.code()),
         ] {
             assert_eq!(RenderError::from_net(text).code(), code, "{text}");
@@ -172,5 +207,9 @@ mod tests {
         assert!(RenderError::BrowserLost.is_retryable());
         assert!(!RenderError::Timeout.is_retryable());
         assert!(!RenderError::Dns.is_retryable());
+        for error in [RenderError::BrowserLost, RenderError::Proxy, RenderError::Site("ERR_BLOCKED_BY_CLIENT".into())] {
+            let (code, after) = (error.code(), error.after_actions());
+            assert!(!after.is_retryable() && !after.is_of_ads() && after.code() == code, "{after:?}");
+        }
     }
 }

@@ -86,6 +86,11 @@ impl OwnHeaders {
         own
     }
 
+    /// Whether a cookie is one of the caller's.
+    pub fn has_cookie(&self, name: &str, value: &str) -> bool {
+        self.cookie_pairs.iter().any(|(own, given)| own == name && given == value)
+    }
+
     /// Names and values of the caller's cookies.
     pub fn into_cookie_pairs(self) -> Vec<(String, String)> {
         self.cookie_pairs

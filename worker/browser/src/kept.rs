@@ -197,6 +197,11 @@ impl Conduct {
         }
     }
 
+    /// Whether an event tells of a document in the main frame, `main`.
+    pub fn is_of_main(event: &Event, main: &str) -> bool {
+        event.params::<Navigated<'_>>().is_some_and(|navigated| navigated.frame.id == main)
+    }
+
     /// Whether a frame with this address can store nothing but what is cleared after the page.
     fn is_at_home(&self, address: &str) -> bool {
         let Ok(url) = Url::parse(address) else { return false };

@@ -32,6 +32,8 @@
 //! - Its transport blocks a thread for each call and needs about 115 ms for one, measured; [`cdp`] needs 0.3 ms and sends
 //!   many calls before it waits for the first answer.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -67,7 +69,7 @@ pub mod wait;
 
 pub use brought::Brought;
 pub use companion::Companion;
-pub use error::RenderError;
+pub use error::{FileAt, LedFile, RenderError};
 pub use locale::languages;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
 pub use solo::Solo;
@@ -111,12 +113,19 @@ pub struct RenderRequest {
     pub team: Option<TeamId>,
     /// Whose page it is among those that want one; `None`: it waits for its turn however long others take.
     pub holder: Option<Holder>,
+    /// Becomes true once an action is carried out that may have an effect on the site.
+    pub has_acted: Arc<AtomicBool>,
 }
 
 impl RenderRequest {
     /// Whether pictures of the page are wanted, or what depends on them.
     fn shows_pictures(&self) -> bool {
         self.screenshot.is_some() || self.want_branding || self.actions.iter().any(Action::shows_pictures)
+    }
+
+    /// What came of it: a failure is final once an action may have had its effect.
+    fn judge(&self, outcome: Result<Rendered, RenderError>) -> Result<Rendered, RenderError> {
+        if self.has_acted.load(Ordering::Relaxed) { outcome.map_err(RenderError::after_actions) } else { outcome }
     }
 
     /// A request with the defaults of a scrape and 60 s.
@@ -139,6 +148,7 @@ impl RenderRequest {
             sites: SiteRules::default(),
             team: None,
             holder: None,
+            has_acted: Arc::default(),
         }
     }
 }

@@ -15,13 +15,15 @@
 //! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context, or is there when
 //! the next page takes the tab.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
+use futures_util::FutureExt as _;
 use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Network, Page, Storage};
+use headless_chrome::protocol::cdp::{Browser, Fetch, Network, Page, Runtime, Storage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -34,7 +36,7 @@ use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
 use super::cdp::{CdpError, Events, Pending};
-use super::error::RenderError;
+use super::error::{FileAt, LedFile, RenderError};
 use super::intercept::{Interception, OwnHeaders};
 use super::kept::{Conduct, TabKey};
 use super::locale::Place;
@@ -108,6 +110,7 @@ impl<'a> Rules<'a> {
     async fn render(&self, mut page: BlankPage, keep: Option<TabKey>) -> Result<Rendered, RenderError> {
         let conduct = Conduct::of(&self.request.url);
         let is_read = AtomicBool::new(false);
+        let led_to = Mutex::default();
         let prepared = std::mem::take(&mut page.prepared);
         let render = Render {
             tab: &page.tab,
@@ -116,9 +119,10 @@ impl<'a> Rules<'a> {
             refuses_ads: self.refuses_ads,
             deadline: self.request.deadline,
             is_read: &is_read,
+            led_to: &led_to,
             is_first: page.pages == 0,
         };
-        let watched = Watched { tab: &page.tab, conduct: &conduct, is_read: &is_read };
+        let watched = Watched { tab: &page.tab, conduct: &conduct, is_read: &is_read, led_to: &led_to };
         let rendered = tokio::select! {
             done = render.run(prepared, &self.interception) => done,
             failed = serve_events(&watched, &mut page.events, &self.interception) => Err(failed),
@@ -158,34 +162,54 @@ impl PageRoute {
 }
 
 /// How far the main document is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Loading {
     NotYet,
     Begun,
     Done,
-    /// It stopped without its load event: the connection was cut in the middle.
-    Stopped(Instant),
+    /// The browser stopped before the load event: the connection was cut in the middle, or the page has stopped itself. How
+    /// far the document had come tells which, once the page has answered.
+    Stopped(Instant, Pending<Said>),
 }
+
+/// How the browser shows a PDF that is announced as a page.
+const PDF_AS_PAGE: &str = "<html><head></head><body>%PDF-";
 
 /// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
 const CUT_AFTER: Duration = Duration::from_secs(1);
+
+/// Where a page led that is no document: a download.
+#[derive(Debug, Default)]
+struct LedTo {
+    file: Option<Url>,
+    /// By a form, so that its address alone is not what was asked for.
+    is_posted: bool,
+}
 
 /// A page while it is rendered.
 struct Watched<'a> {
     tab: &'a Tab,
     conduct: &'a Conduct,
     is_read: &'a AtomicBool,
+    led_to: &'a Mutex<LedTo>,
 }
 
 /// Answers what a page would otherwise wait for. Returns only when the page is lost.
 async fn serve_events(watched: &Watched<'_>, events: &mut Events, interception: &Interception) -> RenderError {
-    let Watched { tab, conduct, is_read } = watched;
+    let Watched { tab, conduct, is_read, led_to } = watched;
     let mut loading = Loading::NotYet;
+    // The frame loads something that has not taken the document's place so far.
+    let mut is_leaving = false;
     loop {
-        let next = match loading {
-            Loading::Stopped(at) => match tokio::time::timeout_at(at + CUT_AFTER, events.next()).await {
+        let next = match &mut loading {
+            Loading::Stopped(at, how_far) => match tokio::time::timeout_at(*at + CUT_AFTER, events.next()).await {
                 Ok(next) => next,
-                Err(_) => return RenderError::Site("ERR_CONTENT_LENGTH_MISMATCH".into()),
+                Err(_) if how_far.now_or_never().is_some_and(|said| said.is_ok_and(|said| said.is_cut())) => {
+                    return RenderError::Site("ERR_CONTENT_LENGTH_MISMATCH".into());
+                }
+                Err(_) => {
+                    loading = Loading::Done;
+                    continue;
+                }
             },
             _ => events.next().await,
         };
@@ -193,12 +217,36 @@ async fn serve_events(watched: &Watched<'_>, events: &mut Events, interception: 
         conduct.note(&event, &tab.target);
         let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
         match event.method.as_str() {
-            "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
+            "Page.frameStartedLoading" if is_main() => {
+                is_leaving = true;
+                if matches!(loading, Loading::Stopped(..)) {
+                    loading = Loading::Begun;
+                }
+            }
+            "Page.frameNavigated" if Conduct::is_of_main(&event, &tab.target) => {
+                (loading, is_leaving) = (Loading::Begun, false);
+                lock(led_to).file = None;
+            }
             "Page.loadEventFired" => loading = Loading::Done,
-            "Page.frameStoppedLoading"
-                if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
-            {
-                loading = Loading::Stopped(clock::instant())
+            "Page.frameStoppedLoading" if (is_leaving || matches!(loading, Loading::Begun)) && is_main() => {
+                // After actions a document that stops half-way is what one of them led to, and is read as it is.
+                let is_last = is_read.load(Ordering::Relaxed);
+                let stopped = json!({ "expression": tab.process.wait.stopped(is_last), "returnByValue": true });
+                let how_far = tab.process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), stopped);
+                is_leaving = false;
+                if matches!(loading, Loading::Begun) && !is_last {
+                    loading = Loading::Stopped(clock::instant(), how_far);
+                }
+            }
+            "Page.frameRequestedNavigation" => {
+                if let Some(asked) = event.params::<Requested<'_>>().filter(|asked| asked.frame_id == tab.target) {
+                    lock(led_to).is_posted = asked.reason == "formSubmissionPost";
+                }
+            }
+            "Page.downloadWillBegin" => {
+                if let Some(begun) = event.params::<Download<'_>>().filter(|begun| begun.frame_id == tab.target) {
+                    lock(led_to).file = Url::parse(&begun.url).ok();
+                }
             }
             "Page.frameStartedLoading"
             | "Page.frameStoppedLoading"
@@ -219,6 +267,44 @@ async fn serve_events(watched: &Watched<'_>, events: &mut Events, interception: 
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The value of an expression.
+#[derive(Deserialize)]
+struct Said {
+    result: Words,
+}
+
+#[derive(Deserialize)]
+struct Words {
+    value: Option<String>,
+}
+
+impl Said {
+    /// Of a document that the browser has stopped loading. One that was stopped by its page, or that its page was about to
+    /// leave, is complete.
+    fn is_cut(&self) -> bool {
+        self.result.value.as_deref() == Some("loading")
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Requested<'a> {
+    frame_id: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Download<'a> {
+    frame_id: &'a str,
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OfFrame<'a> {
@@ -235,6 +321,7 @@ struct Render<'a> {
     /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
     /// download, say), and no failure of the page.
     is_read: &'a AtomicBool,
+    led_to: &'a Mutex<LedTo>,
     /// No other page was in the tab, so it has to be told everything.
     is_first: bool,
 }
@@ -402,7 +489,7 @@ impl Render<'_> {
     async fn act(&self) -> Result<ActionResults, RenderError> {
         self.is_read.store(true, Ordering::Relaxed);
         let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
-        runner.perform(&self.request.actions).await
+        runner.perform(&self.request.actions, &self.request.has_acted).await
     }
 
     /// Whether what has come to rest is a page of the site.
@@ -423,15 +510,59 @@ impl Render<'_> {
         }
         // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
         if url.scheme() == "http"
+            && settled.content_type == "text/plain"
             && matches!(settled.status, 400 | 403 | 502)
-            && let Some(refusal) = self.refusal(&url).await
+            && let Some(refusal) = egress::told(&self.text().await?)
         {
             return Err(refusal);
         }
-        match settled.content_type.as_str() {
-            "text/html" | "application/xhtml+xml" => Ok(()),
-            other => Err(RenderError::NotHtml { content_type: Some(other.to_owned()) }),
+        // What shows nothing and leads to a file stands for the file. A page with text ("your download begins") is the page.
+        let file = if settled.blank { lock(self.led_to).file.clone() } else { None };
+        if let Some(file) = file {
+            return Err(RenderError::NotHtml { content_type: None, at: self.led_to(file).await? });
         }
+        let kind = match settled.content_type.as_str() {
+            // A PDF that calls itself a page: its source would be the text.
+            "text/html" if settled.html.as_ref().is_some_and(|html| html.starts_with(PDF_AS_PAGE)) => "application/pdf",
+            "text/html" | "application/xhtml+xml" => return Ok(()),
+            other => other,
+        };
+        // The address that was asked for says more than the document's own: a name, a password.
+        let at = if self.is_asked(&url) { FileAt::Asked } else { self.led_to(url).await? };
+        Err(RenderError::NotHtml { content_type: Some(kind.to_owned()), at })
+    }
+
+    /// Whether a document's address is the one that was asked for, as a document has it.
+    fn is_asked(&self, url: &Url) -> bool {
+        let mut asked = self.request.url.clone();
+        // Neither is refused for an address with a host.
+        let _ = (asked.set_username(""), asked.set_password(None));
+        asked == *url
+    }
+
+    /// What a document says.
+    async fn text(&self) -> Result<String, RenderError> {
+        let text = json!({ "expression": "document.documentElement.textContent", "returnByValue": true });
+        let said = self.tab.process.cdp.send_as::<Said>(Runtime::Evaluate::NAME, Some(&self.tab.session), text);
+        Ok(said.by(self.deadline).await?.result.value.unwrap_or_default())
+    }
+
+    /// A file at `url` that the page has led to, as its browser would ask for it.
+    async fn led_to(&self, url: Url) -> Result<FileAt, RenderError> {
+        if lock(self.led_to).is_posted || !matches!(url.scheme(), "http" | "https") {
+            return Ok(FileAt::Nowhere);
+        }
+        // What a profile holds, or the caller has given, is not the page's to take along.
+        let cookies = if self.request.in_profile {
+            Vec::new()
+        } else {
+            let urls = json!({ "urls": [url.as_str()] });
+            let cookies =
+                self.tab.process.cdp.send_as::<Cookies>(Network::GetCookies::NAME, Some(&self.tab.session), urls);
+            let cookies = cookies.by(self.deadline).await?.cookies.into_iter();
+            cookies.filter(|cookie| !self.own.has_cookie(&cookie.name, &cookie.value)).map(Cookie::as_set).collect()
+        };
+        Ok(FileAt::Led(Box::new(LedFile { url, cookies })))
     }
 
     /// The main document as it was served; `None` when the browser has let go of it.
@@ -446,6 +577,25 @@ impl Render<'_> {
             return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
         Some(body.body)
+    }
+}
+
+#[derive(Deserialize)]
+struct Cookies {
+    cookies: Vec<Cookie>,
+}
+
+#[derive(Deserialize)]
+struct Cookie {
+    name: String,
+    value: String,
+    secure: bool,
+}
+
+impl Cookie {
+    /// As a site at its address would set it.
+    fn as_set(self) -> String {
+        format!("{}={}; Path=/{}", self.name, self.value, if self.secure { "; Secure" } else { "" })
     }
 }
 

@@ -219,10 +219,10 @@ impl BrowserPool {
     /// # Errors
     /// See [`RenderError`]; [`RenderError::is_retryable`] tells failures of ours from those of the page.
     pub async fn render(&self, mut request: RenderRequest) -> Result<Rendered, RenderError> {
-        match self.render_once(&request).await {
+        match request.judge(self.render_once(&request).await) {
             Err(error) if request.block_ads && error.is_of_ads() => {
                 request.block_ads = false;
-                self.render_once(&request).await
+                request.judge(self.render_once(&request).await)
             }
             outcome => outcome,
         }

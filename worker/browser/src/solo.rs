@@ -57,10 +57,10 @@ impl Solo {
         let brought = Brought::note(&self.process.cdp, &request, clock::deadline(CALL)).await?;
         let _ = self.brought.set(brought);
         let render = async {
-            match page::render(&self.process, &request).await {
+            match request.judge(page::render(&self.process, &request).await) {
                 Err(error) if request.block_ads && error.is_of_ads() => {
                     request.block_ads = false;
-                    page::render(&self.process, &request).await
+                    request.judge(page::render(&self.process, &request).await)
                 }
                 outcome => outcome,
             }

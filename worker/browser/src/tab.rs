@@ -216,6 +216,8 @@ fn is_wanted(method: &str) -> bool {
             | "Page.frameStartedLoading"
             | "Page.loadEventFired"
             | "Page.frameStoppedLoading"
+            | "Page.frameRequestedNavigation"
+            | "Page.downloadWillBegin"
             | "Page.frameNavigated"
             | "Page.frameDetached"
             | "Page.windowOpen"

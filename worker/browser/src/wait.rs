@@ -4,11 +4,14 @@
 //! resolves with the document. A page is at rest when it is loaded, has no short timer and no request
 //! outstanding, has not changed for a moment, and shows something. So a page with its content in the
 //! bundle is answered at once, and one that still loads is waited for, 8 s at most after its load event.
+//!
+//! A page may break the script, or hinder it. Where it gives no answer the document is read without it.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use headless_chrome::protocol::cdp::Runtime;
 use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Page, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -28,6 +31,22 @@ pub(super) const TOO_MANY_DOCUMENTS: &str = "ERR_TOO_MANY_REDIRECTS";
 /// Largest document, in UTF-16 units (the specification's 50 MiB for any ASCII page).
 const DOCUMENT_LIMIT: usize = 50 << 20;
 
+/// How long the script may answer late before the document is read without it, and what is kept back for that.
+const LATE: Duration = Duration::from_secs(2);
+const WITHOUT: Duration = Duration::from_millis(150);
+
+/// What [`Settled`] has of a document, whatever its page has done to the script's functions and to names of the document's.
+const STANDS: &str = "limit => {\
+    const own = name => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);\
+    const root = own('documentElement'), entry = performance.getEntriesByType('navigation')[0];\
+    const html = limit && root ? root.outerHTML : '';\
+    return { url: location.href, status: entry && entry.responseStatus || 0, contentType: own('contentType'),\
+        html: html.length > limit ? null : html, width: root ? root.scrollWidth : 0, height: root ? root.scrollHeight : 0 };\
+}";
+
+/// How soon a document is looked at again in which nothing can be waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// What the script answers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +62,12 @@ pub struct Settled {
     /// Another document is on its way.
     #[serde(default)]
     pub leaving: bool,
+    /// The document shows no text.
+    #[serde(default)]
+    pub blank: bool,
+    /// The document is still to be waited for, which the script cannot do in it.
+    #[serde(default)]
+    early: bool,
     /// Size of the whole document, CSS pixels.
     pub width: f64,
     /// See `width`.
@@ -72,6 +97,12 @@ impl WaitScript {
     /// An expression that ends what the document does. Its value is the document's origin; nothing where some of it may go on.
     pub fn quit(&self) -> String {
         format!("window.{key}?{key}.quit():null", key = self.key)
+    }
+
+    /// An expression that tells the document that the browser has stopped loading, for good if it `is_last`. Its value is how
+    /// far the document has come, as `readyState` has it.
+    pub fn stopped(&self, is_last: bool) -> String {
+        format!("window.{key}?{key}.stopped({is_last}):document.readyState", key = self.key)
     }
 
     /// An expression that gives the document the address of the next one, of the same origin. The next one takes its place in
@@ -120,10 +151,8 @@ impl Look {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Evaluated {
     result: RemoteValue,
-    exception_details: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,34 +170,65 @@ pub async fn settle(
     deadline: Instant,
 ) -> Result<Settled, RenderError> {
     let mut until = look.budget;
-    for _ in 0..MAX_DOCUMENTS {
+    let mut documents = 0;
+    while documents < MAX_DOCUMENTS {
         let budget = until.saturating_duration_since(clock::instant()).saturating_sub(look.wait_for);
         let params = json!({
             "expression": script.expression(budget, look),
             "awaitPromise": true, "returnByValue": true,
         });
-        let pending = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(session), params);
-        match pending.by(deadline).await {
+        let asked = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(session), params);
+        let mut asked = pin!(asked.by(deadline));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut asked => answer,
+            () = tokio::time::sleep_until((until + LATE).min(deadline - WITHOUT)) => {
+                // The script may still be at it, with a large document.
+                tokio::select! {
+                    biased;
+                    answer = &mut asked => answer,
+                    Ok(settled) = as_it_stands(cdp, session, look, deadline) => return Ok(settled),
+                    else => Err(CdpError::Timeout { method: Runtime::Evaluate::NAME }),
+                }
+            }
+        };
+        match answer {
+            Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.early => {
+                tokio::time::sleep(LOOK_EVERY).await
+            }
             Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => {
                 return Ok(settled);
             }
             // The blank page still stands: the document has not been swapped in yet.
             Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => {
+                documents += 1;
                 tokio::time::sleep(Duration::from_millis(5)).await
             }
-            Ok(Evaluated { exception_details, .. }) => {
-                return Err(RenderError::Internal(format!("the wait script failed: {exception_details:?}")));
-            }
+            // The page has taken away what the script needs.
+            Ok(_) | Err(CdpError::Shape { .. }) => return as_it_stands(cdp, session, look, deadline).await,
             // The page went to another document under the promise.
             Err(CdpError::Refused { message, .. })
                 if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) =>
             {
+                documents += 1;
                 until = until.max(clock::deadline(look.next).min(deadline));
             }
             Err(e) => return Err(e.into()),
         }
     }
     Err(RenderError::Site(TOO_MANY_DOCUMENTS.into()))
+}
+
+/// The document as it stands, read in a world of its own that the page's scripts do not reach. Nothing is waited for.
+async fn as_it_stands(cdp: &Cdp, session: &str, look: Look, deadline: Instant) -> Result<Settled, RenderError> {
+    let on = Some(session);
+    let frame = cdp.call::<Page::GetFrameTree>(on, json!({}), deadline).await?.frame_tree.frame.id;
+    let params = json!({ "frameId": frame, "worldName": "wait" });
+    let world = cdp.call::<Page::CreateIsolatedWorld>(on, params, deadline).await?.execution_context_id;
+    let limit = if look.document { DOCUMENT_LIMIT } else { 0 };
+    let params = json!({ "expression": format!("({STANDS})({limit})"), "contextId": world, "returnByValue": true });
+    let stands = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, on, params).by(deadline).await?;
+    stands.result.value.ok_or_else(|| RenderError::Internal("the document cannot be read".into()))
 }
 
 #[cfg(test)]

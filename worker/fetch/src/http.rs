@@ -187,7 +187,15 @@ impl HttpFetcher {
     /// Fetches a page: follows redirects, undoes content codings, keeps cookies along the chain. Any
     /// status is an answer. Fails as [`FetchError`] says; never later than the deadline.
     pub async fn fetch(&self, request: FetchRequest<'_>) -> Result<Fetched, FetchError> {
-        match tokio::time::timeout_at(request.deadline, self.inner.follow(&request)).await {
+        self.fetch_with(request, &[]).await
+    }
+
+    /// The same for who has been on the site before: `cookies` were set for the address, each as a `Set-Cookie` header has it.
+    pub async fn fetch_with(&self, request: FetchRequest<'_>, cookies: &[String]) -> Result<Fetched, FetchError> {
+        let cookies: Vec<HeaderValue> = cookies.iter().filter_map(|cookie| cookie.parse().ok()).collect();
+        let mut jar = Jar::default();
+        jar.store(request.url, cookies.iter(), 0);
+        match tokio::time::timeout_at(request.deadline, self.inner.follow(&request, jar)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(FetchError::Timeout),
         }
@@ -207,7 +215,7 @@ impl HttpFetcher {
     /// The same up to the head of the last answer; its body is then read piece by piece, however long it is. The
     /// deadline holds for the body too.
     pub async fn open(&self, request: FetchRequest<'_>) -> Result<Opened, FetchError> {
-        match tokio::time::timeout_at(request.deadline, self.inner.arrive(&request)).await {
+        match tokio::time::timeout_at(request.deadline, self.inner.arrive(&request, Jar::default())).await {
             Ok(arrived) => Opened::new(arrived?, &request),
             Err(_) => Err(FetchError::Timeout),
         }
@@ -223,16 +231,15 @@ pub(super) struct Arrived {
 }
 
 impl Inner {
-    async fn follow(&self, request: &FetchRequest<'_>) -> Result<Fetched, FetchError> {
-        let arrived = self.arrive(request).await?;
+    async fn follow(&self, request: &FetchRequest<'_>, jar: Jar) -> Result<Fetched, FetchError> {
+        let arrived = self.arrive(request, jar).await?;
         self.read(arrived, request.proxy.is_some()).await
     }
 
-    async fn arrive(&self, request: &FetchRequest<'_>) -> Result<Arrived, FetchError> {
+    async fn arrive(&self, request: &FetchRequest<'_>, mut jar: Jar) -> Result<Arrived, FetchError> {
         let mut url = request.url.clone();
         let mut headers = self.headers(request, &url)?;
         let mut is_trusted = true;
-        let mut jar = Jar::default();
         let mut been_at: Vec<(Url, Option<String>)> = Vec::new();
         let mut redirects = 0;
         loop {

@@ -26,6 +26,6 @@ pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::pools::{Chosen, ProxyKind, ProxyPools};
 pub use self::post::{PostError, PostRequest, Poster};
-pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter};
+pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter, refusal_in};
 pub use self::stream::{Decoded, Opened, gunzip};
 pub use self::upstream::ProxyUrl;

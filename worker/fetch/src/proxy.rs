@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Refusals carry `X-Weir-Egress`: `blocked` (403, not a public address), `filtered` (403, block list, or hosts that this listener refuses),
-//! `vendor` (403, the browser maker's own services), `dns` (502), `connect` (502), `upstream` (502, the operator's
-//! proxy cannot be reached), `invalid` (400).
+//! `vendor` (403, the browser maker's own services), `dns` (502), `connect` (502), `answer` (502, a target that hangs up or
+//! speaks no HTTP), `upstream` (502, the operator's proxy cannot be reached), `invalid` (400). Their text says the same, after
+//! a mark that no site knows beforehand: see [`refusal_in`].
 //! Requests are parsed and written anew by one library on both sides, with one length each: a
 //! `Content-Length` beside `Transfer-Encoding` never gets past. Nothing here logs a host or a URL.
 
@@ -34,6 +35,7 @@ use weir_shared::guard::AddressGuard;
 
 use self::connection::ClientConnection;
 use self::metered::Metered;
+pub use self::target::refusal_in;
 use super::upstream::ProxyUrl;
 
 /// Idle time of a connection unless the options say otherwise.

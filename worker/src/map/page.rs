@@ -98,6 +98,7 @@ pub async fn render(
         sites: route.sites.clone(),
         team: None,
         holder: Some((team, Urgency::Direct)),
+        has_acted: Arc::default(),
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

@@ -18,7 +18,7 @@ use super::product::Engine;
 use super::request::PageRequest;
 use super::rest;
 use super::task::PageTask;
-use crate::browser::{RenderError, Rendered};
+use crate::browser::{FileAt, RenderError, Rendered};
 
 /// Meta refreshes followed.
 const REFRESHES: u32 = 5;
@@ -51,7 +51,8 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
             let (span, step) = (traces::below(task.trace, "extract", Side::Internal), task.attempted.step("extract"));
             let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
             drop((span, step));
-            Ok(Loaded { made, engine: Engine::Browser, is_blocked })
+            // An action may have had its effect, so no other proxy is tried.
+            Ok(Loaded { made, engine: Engine::Browser, is_blocked: is_blocked && options.actions.is_empty() })
         }
         Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
             let text = format!("{} No actions can be performed on it.", error.message());
@@ -62,8 +63,8 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
             Err(PageError::last(ErrorCode::BrandingNotSupported, text))
         }
         // What a browser would only download may be a file that needs none.
-        Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
-            Box::pin(file_after_all(task, request, deadline)).await
+        Err(RenderError::NotHtml { at, .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
+            Box::pin(file_after_all(task, request, at, deadline)).await
         }
         Err(error) => Err(error.into()),
     }
@@ -83,7 +84,7 @@ async fn over_http(task: &PageTask, request: &mut PageRequest, deadline: Instant
         return Ok(Some(Loaded { made, engine: Engine::Http, is_blocked: false }));
     }
     for _ in 0..=REFRESHES {
-        match fetch(task, request, deadline).await? {
+        match fetch(task, request, &[], deadline).await? {
             FromFetched::Page { made, is_blocked } => {
                 scripted_hosts.record(&host, false);
                 return Ok(Some(Loaded { made, engine: Engine::Http, is_blocked }));
@@ -98,24 +99,44 @@ async fn over_http(task: &PageTask, request: &mut PageRequest, deadline: Instant
     Ok(None)
 }
 
-/// A file that a browser was asked for.
-async fn file_after_all(task: &PageTask, mut request: PageRequest, deadline: Instant) -> Result<Loaded, PageError> {
+/// A file that a browser was asked for, or that it was led to.
+async fn file_after_all(
+    task: &PageTask,
+    mut request: PageRequest,
+    at: FileAt,
+    deadline: Instant,
+) -> Result<Loaded, PageError> {
     let options = task.options();
+    let cookies = match at {
+        FileAt::Asked => Vec::new(),
+        // As after a redirect: every rule about addresses and the caller's headers holds for where it leads.
+        FileAt::Led(file) => {
+            request.url = file.url;
+            file.cookies
+        }
+        FileAt::Nowhere => return Err(PageError::unsupported("")),
+    };
     if options.screenshot().is_some() {
         request.warnings.push("There is no screenshot: the address gives a file and not a page.".to_owned());
     }
     if options.profile.is_some() {
         request.warnings.push("The address gives a file; it was asked for without the profile.".to_owned());
     }
-    match fetch(task, &mut request, deadline).await? {
+    match fetch(task, &mut request, &cookies, deadline).await? {
         FromFetched::Page { made, is_blocked } => Ok(Loaded { made, engine: Engine::Http, is_blocked }),
         FromFetched::Refresh(_) | FromFetched::NeedsBrowser => Err(PageError::unsupported("")),
     }
 }
 
-async fn fetch(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<FromFetched, PageError> {
+/// `cookies`: what a browser has for the address already.
+async fn fetch(
+    task: &PageTask,
+    request: &mut PageRequest,
+    cookies: &[String],
+    deadline: Instant,
+) -> Result<FromFetched, PageError> {
     let (mut span, step) = (traces::below(task.trace, "fetch", Side::Client), task.attempted.step("fetch"));
-    let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await;
+    let fetched = task.context.process.fetcher.fetch_with(request.to_fetch(task.options(), deadline), cookies).await;
     match &fetched {
         Ok(fetched) => span.number("http.response.status_code", fetched.status.into()),
         Err(_) => span.fail("FETCH"),

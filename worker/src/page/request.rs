@@ -1,5 +1,6 @@
 //! Where a page is asked for, through which proxy, and what goes along: as a fetch and as a rendering.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -162,6 +163,7 @@ impl PageRequest {
             upstream: self.route.place(),
             team: (!options.zero_retention).then_some(task.page.team_id),
             holder: Some(task.holder()),
+            has_acted: Arc::default(),
         }
     }
 }

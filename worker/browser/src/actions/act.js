@@ -27,6 +27,11 @@
         hit.closest('label')?.control === element || hit.shadowRoot?.contains(element));
       if (isIts) return { x, y };
     }
+    // A click of a person moves the focus, too, and keys go where that is. The nearest that takes it; none: where it was.
+    for (let e = element.closest('label')?.control || element; e; e = e.parentElement || e.getRootNode().host) {
+      if (e.focus) e.focus({ preventScroll: true });
+      if (e.getRootNode().activeElement === e) break;
+    }
     if (element.click) element.click(); else element.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
     return {};
   },

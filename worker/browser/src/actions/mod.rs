@@ -10,6 +10,7 @@
 
 mod keys;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -140,16 +141,19 @@ fn has_moved(error: &CdpError) -> bool {
 }
 
 impl Runner<'_> {
-    /// Carries them out for a scrape.
+    /// Carries them out for a scrape. Sets `has_acted` before the first that may have an effect on the site.
     ///
     /// # Errors
     /// [`RenderError::Action`] for the first that cannot be carried out; otherwise what became of the page.
-    pub async fn perform(&self, actions: &[Action]) -> Result<ActionResults, RenderError> {
+    pub async fn perform(&self, actions: &[Action], has_acted: &AtomicBool) -> Result<ActionResults, RenderError> {
         self.focus(true).await?;
         let mut results = ActionResults::default();
         let mut room = RESULTS;
         for (index, action) in actions.iter().enumerate() {
             let before = size(&results);
+            if action.acts_again() || matches!(action, Action::ExecuteJavascript { .. }) {
+                has_acted.store(true, Ordering::Relaxed);
+            }
             self.one(action, &mut results).await.map_err(|trouble| named(index, action, trouble))?;
             let Some(left) = room.checked_sub(size(&results) - before) else {
                 let why = format!("the results are larger than {} MiB altogether", RESULTS >> 20);

@@ -57,7 +57,7 @@ impl ClientConnection {
                 Refusal::Vendor => &metrics.denied_vendor,
                 Refusal::Invalid => &metrics.invalid,
                 Refusal::Dns => &metrics.dns_failures,
-                Refusal::Connect | Refusal::Upstream => &metrics.connect_failures,
+                Refusal::Connect | Refusal::Answer | Refusal::Upstream => &metrics.connect_failures,
             });
             refusal.answer()
         })
@@ -129,7 +129,7 @@ impl ClientConnection {
                 Ok(answer) => (origin, answer),
                 // The origin closed the kept connection meanwhile: once more on a new one.
                 Err(unsent) => {
-                    let request = unsent.or(again).ok_or(Refusal::Connect)?;
+                    let request = unsent.or(again).ok_or(Refusal::Answer)?;
                     self.send_anew(&target, &checked, authority, request).await?
                 }
             },
@@ -137,7 +137,7 @@ impl ClientConnection {
         };
 
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let Some(browser_upgrade) = browser_upgrade else { return Err(Refusal::Connect) };
+            let Some(browser_upgrade) = browser_upgrade else { return Err(Refusal::Answer) };
             let origin_upgrade = hyper::upgrade::on(&mut answer);
             self.join(browser_upgrade, origin_upgrade);
             strip_hop_by_hop(answer.headers_mut(), true);
@@ -170,7 +170,7 @@ impl ClientConnection {
             .ignore_invalid_headers_in_responses(true)
             .handshake::<_, OriginBody>(TokioIo::new(stream))
             .await
-            .map_err(|_| Refusal::Connect)?;
+            .map_err(|_| Refusal::Answer)?;
         let stop = self.shared.stop.clone();
         tokio::spawn(async move {
             // Ends when the origin closes, or when nobody holds the sender and no body is left.
@@ -180,7 +180,7 @@ impl ClientConnection {
             }
         });
         let mut origin = Origin { authority, sender };
-        let answer = origin.send(request).await.map_err(|_| Refusal::Connect)?;
+        let answer = origin.send(request).await.map_err(|_| Refusal::Answer)?;
         Ok((origin, answer))
     }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use http_body_util::{Either, Full};
@@ -10,6 +11,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode, Uri};
 use tokio::net::TcpStream;
 use weir_shared::guard::GuardError;
+use weir_shared::random;
 
 use super::connection::Answer;
 use super::{Shared, listening};
@@ -60,6 +62,8 @@ pub(super) enum Refusal {
     Invalid,
     Dns,
     Connect,
+    /// The target was reached, and hung up or spoke no HTTP.
+    Answer,
     /// The upstream proxy cannot be reached.
     Upstream,
 }
@@ -128,6 +132,18 @@ impl Target {
     }
 }
 
+/// What the proxies of this process say before the reason in the text of a refusal. Browsers show that text as the page of a
+/// site; a site that says the same has read it there, and says no more with it than that it cannot be reached.
+fn mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| format!("weir-egress-{} ", random::hex::<16>()))
+}
+
+/// The reason of a refusal, if a document's text is one: a word as `X-Weir-Egress` has it.
+pub fn refusal_in(text: &str) -> Option<&str> {
+    text.split_once(mark()).map(|(_, reason)| reason.trim_end())
+}
+
 impl Refusal {
     pub(super) fn answer(self) -> Answer {
         let (status, reason, text) = match self {
@@ -139,8 +155,10 @@ impl Refusal {
             Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "This is no request for a proxy.\n"),
             Self::Dns => (StatusCode::BAD_GATEWAY, "dns", "The host cannot be resolved.\n"),
             Self::Connect => (StatusCode::BAD_GATEWAY, "connect", "The host cannot be connected to.\n"),
+            Self::Answer => (StatusCode::BAD_GATEWAY, "answer", "The host gave no answer that is HTTP.\n"),
             Self::Upstream => (StatusCode::BAD_GATEWAY, "upstream", "The proxy cannot be reached.\n"),
         };
+        let text = format!("{text}{}{reason}\n", mark());
         let mut answer = Response::new(Either::Right(Full::from(text)));
         *answer.status_mut() = status;
         answer.headers_mut().insert(EGRESS, HeaderValue::from_static(reason));
