@@ -4,6 +4,7 @@
 pub mod access_log;
 pub mod answers;
 pub mod app;
+mod arriving;
 mod asset;
 pub mod auth;
 pub mod base_url;
