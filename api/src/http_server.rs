@@ -40,6 +40,7 @@ use crate::answers;
 use crate::app::AppData;
 use crate::connections;
 use crate::cors;
+use crate::head;
 use crate::pace::Paced;
 use crate::routes;
 
@@ -260,6 +261,7 @@ fn service(
     let routes = actix_web::App::new()
         .app_data(app)
         .wrap(from_fn(answers::hold))
+        .wrap(from_fn(head::as_get))
         .wrap(from_fn(cors::allow))
         .wrap(from_fn(access_log::observe))
         .configure(routes::configure);

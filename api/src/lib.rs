@@ -21,6 +21,7 @@ pub mod error;
 pub mod extract;
 pub mod first_key;
 mod handed_over;
+mod head;
 pub mod health;
 pub mod http_server;
 pub mod json;
