@@ -5,8 +5,8 @@
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::http::{ConnectionType, Method};
+use actix_web::http::header::{HeaderName, HeaderValue, UPGRADE};
+use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, web};
 use uuid::Uuid;
@@ -44,11 +44,17 @@ pub async fn observe(
     let start = Stopwatch::start();
     let id = request_id(&request);
     request.extensions_mut().insert(RequestId(id.clone()));
+    // What is routed as a GET may have been a HEAD.
+    let asked = request.method().clone();
     let app = request.app_data::<web::Data<App>>().cloned();
     let (mut span, below) = span_of(&request);
     let mut response = traces::under(below, next.call(request)).await?;
-    if app.is_some_and(|app| app.stopping.is_cancelled()) {
-        // This process stops: the client's next request is for another one.
+    // This process stops: the client's next request is for another one.
+    let is_last = app.is_some_and(|app| app.stopping.is_cancelled());
+    // The server ends a connection on which an upgrade was offered and not taken, and would say that it was.
+    let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let is_declined = response.request().headers().contains_key(UPGRADE) && !is_upgraded;
+    if is_last || is_declined {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     let took = start.elapsed();
@@ -57,7 +63,7 @@ pub async fn observe(
         let request = response.request();
         let pattern = request.match_pattern();
         let route = pattern.as_deref().unwrap_or(UNMATCHED);
-        let method = method(request.method());
+        let method = method(&asked);
         if let Some(app) = request.app_data::<web::Data<App>>() {
             app.metrics.observe(route, method, status, took);
         }
@@ -65,7 +71,7 @@ pub async fn observe(
         let team = request.extensions().get::<CallerTeam>().map(|t| tracing::field::display(t.0));
         let (path, id) = (beginning(request.path()), id.to_str().unwrap_or_default());
         let duration_ms = took.as_millis() as u64;
-        if request.method() == Method::GET && status < 400 {
+        if asked.is_safe() && status < 400 {
             tracing::debug!(request.id = id, method, path, status, duration_ms, team.id = team, "answered");
         } else {
             tracing::info!(request.id = id, method, path, status, duration_ms, team.id = team, "answered");

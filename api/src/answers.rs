@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Seconds after which a caller whose answers take all the room may try again.
 const RETRY_SECONDS: u64 = 5;
 /// What is handed to the server at a time, bytes.
-const PART: usize = 64 << 10;
+pub const PART: usize = 64 << 10;
 
 /// The teams that have large answers now.
 #[derive(Debug)]

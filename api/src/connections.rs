@@ -31,8 +31,17 @@ pub fn server(request: &HttpRequest) -> Option<SocketAddr> {
 
 /// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.
 pub fn hang_up(request: &HttpRequest) -> Option<HangUp> {
+    upgraded(request)?.hang_up(request.peer_addr())
+}
+
+/// The same where the client only reads, and is cut off as others are when it does not.
+pub fn hang_up_on_reader(request: &HttpRequest) -> Option<HangUp> {
+    upgraded(request)?.hang_up_on_reader(request.peer_addr())
+}
+
+fn upgraded(request: &HttpRequest) -> Option<Line> {
     if let Some(upgraded) = request.conn_data::<Upgraded>() {
         upgraded.say();
     }
-    request.conn_data::<Line>()?.hang_up(request.peer_addr())
+    request.conn_data::<Line>().copied()
 }

@@ -1,9 +1,8 @@
 //! Bodies, queries and path ids as handlers take them: read or refused, in our error shape.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::StreamExt;
+use actix_web::http::header::CONTENT_ENCODING;
+use actix_web::web::{Buf as _, Bytes, BytesMut, Payload};
 use serde_json::Value;
 use uuid::Uuid;
 use weir_shared::domain::target::RequestContext;
@@ -12,6 +11,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::memory;
 
 use crate::app::App;
+use crate::arriving::{Arriving, announced};
 use crate::auth::Caller;
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
@@ -22,6 +22,9 @@ pub const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
+
+/// What some programs put before a text in UTF-8. It is no part of it, and may be passed over (RFC 8259, 8.1).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Content codings under which a body is not what it stands for. Another word is a client's slip ("utf-8").
 const COMPRESSED: [&str; 6] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress"];
@@ -36,8 +39,8 @@ pub type Parser<T> = fn(&Value, RequestContext<'_>) -> Result<T, ValidationError
 /// Call it with a caller: nobody else's body is read.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies or the team's unread answers take up too much room, 400 when it is compressed or
-/// not JSON or its values are too many for its length, and what the parser says.
+/// 413 over 10 MB, 408 when it does not come, 429 when the key's bodies or the team's unread answers take up too much room,
+/// 400 when it is compressed or not JSON or its values are too many for its length, and what the parser says.
 pub async fn json<T>(
     app: &App,
     caller: &Caller,
@@ -69,7 +72,7 @@ pub async fn optional_json<T>(
 /// made of it is used.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is compressed.
+/// 413 over 10 MB, 408 when it does not come, 429 when the key's bodies take up too much room, 400 when it is compressed.
 pub async fn json_text(
     app: &App,
     caller: &Caller,
@@ -122,25 +125,27 @@ pub fn refuse_compressed(request: &HttpRequest) -> ApiResult<()> {
     Ok(())
 }
 
-async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
+async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, payload: Payload) -> ApiResult<(BytesMut, Room)> {
     app.answers.refuse_unread(caller.team_id())?;
     let mut room = app.bodies.room(caller.key);
     refuse_compressed(request)?;
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    let announced = announced.unwrap_or(0);
+    let announced = announced(request);
     if announced > MAX_BODY {
         return Err(too_large());
     }
     room.reach(announced)?;
     // The whole of it at once: growing would need the room twice.
     let mut body = BytesMut::with_capacity(announced);
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|e| malformed(&e))?;
+    let mut arriving = Arriving::new(request, payload);
+    while let Some(chunk) = arriving.next().await.map_err(|end| end.or(|cause| malformed(cause)))? {
         if body.len() + chunk.len() > MAX_BODY {
             return Err(too_large());
         }
         room.reach(body.len() + chunk.len())?;
         body.extend_from_slice(&chunk);
+    }
+    if body.starts_with(BYTE_ORDER_MARK) {
+        body.advance(BYTE_ORDER_MARK.len());
     }
     Ok((body, room))
 }

@@ -5,14 +5,19 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
+use weir_shared::clock;
 use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
 
-use crate::app::AppData;
+use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Operation;
 
-/// How long one check may take before it counts as failed.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long all checks together may take, side by side, before what has not answered counts as failed: load balancers wait a
+/// few seconds.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bound on reading the queue's figures.
+const FIGURES_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// `GET /healthz` in the API's document.
 pub fn doc_alive() -> Operation {
@@ -66,36 +71,25 @@ struct Readiness {
 /// `GET /readyz`: 200 when database, blobs and at least one live worker are there; else 503 with the reasons.
 pub async fn ready(app: AppData) -> HttpResponse {
     let mut reasons = Vec::new();
-    let (mut session_slots, mut sessions_refused) = (0, Vec::new());
-    let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, app.db.now())).await {
-        Ok(Ok(live)) => {
-            if live.is_empty() {
-                reasons.push("workers: no live worker".to_owned());
-            }
-            session_slots = live.iter().map(|node| node.session_slots).sum();
-            let refused = |node: &nodes::NodeRow| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?));
-            sessions_refused = live.iter().filter_map(refused).collect();
-            live.len()
-        }
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "not ready");
-            reasons.push("database: does not answer".to_owned());
-            0
-        }
-        Err(_) => {
-            reasons.push("database: does not answer in time".to_owned());
-            0
-        }
-    };
-    let box_limits = match tokio::time::timeout(CHECK_TIMEOUT, nodes::box_limits(&app.db, app.db.now())).await {
-        Ok(Ok(limits)) => limits.into_iter().map(|(name, limits)| format!("{name}: {limits}")).collect(),
-        // That the database is away has been told.
-        _ => Vec::new(),
-    };
+    let end = clock::deadline(CHECK_TIMEOUT);
     let blobs = app.blobs.clone();
-    match tokio::time::timeout(CHECK_TIMEOUT, web::block(move || blobs.check())).await {
-        Ok(Ok(Ok(()))) => {}
-        _ => reasons.push("blobs: cannot be written".to_owned()),
+    let blobs = timeout_at(end, web::block(move || blobs.check()));
+    let (live, blobs) = tokio::join!(live_workers(&app, end, &mut reasons), blobs);
+    let (session_slots, sessions_refused, workers) = (
+        live.iter().map(|node| node.session_slots).sum(),
+        live.iter().filter_map(|node| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?))).collect(),
+        live.len(),
+    );
+    // Without a worker there are none to tell of, and a database that is away is not asked again.
+    let box_limits = match workers {
+        0 => Vec::new(),
+        _ => match timeout_at(end, nodes::box_limits(&app.db, app.db.now())).await {
+            Ok(Ok(limits)) => limits.into_iter().map(|(name, limits)| format!("{name}: {limits}")).collect(),
+            _ => Vec::new(),
+        },
+    };
+    if !matches!(blobs, Ok(Ok(Ok(())))) {
+        reasons.push("blobs: cannot be written".to_owned());
     }
     if app.stopping.is_cancelled() {
         reasons.push("process: stopping".to_owned());
@@ -104,6 +98,32 @@ pub async fn ready(app: AppData) -> HttpResponse {
     let status = if is_ready { "ready" } else { "unavailable" };
     let mut answer = if is_ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() };
     answer.json(Readiness { status, workers, session_slots, sessions_refused, box_limits, reasons })
+}
+
+/// The live workers. With none, says why.
+async fn live_workers(app: &App, end: Instant, reasons: &mut Vec<String>) -> Vec<nodes::NodeRow> {
+    match timeout_at(end, nodes::live(&app.db, app.db.now())).await {
+        Ok(Ok(live)) => {
+            if live.is_empty() {
+                // Workers cannot give a sign of life either where nobody can write.
+                let write = async { app.db.begin_relaxed().await?.commit().await };
+                if !matches!(timeout_at(end, write).await, Ok(Ok(()))) {
+                    reasons.push("database: cannot be written".to_owned());
+                }
+                reasons.push("workers: no live worker".to_owned());
+            }
+            live
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "not ready");
+            reasons.push("database: does not answer".to_owned());
+            Vec::new()
+        }
+        Err(_) => {
+            reasons.push("database: does not answer in time".to_owned());
+            Vec::new()
+        }
+    }
 }
 
 /// `GET /metrics`: Prometheus text. Figures of the queue keep their last value while the database is away.
@@ -119,7 +139,7 @@ pub async fn metrics(app: AppData) -> ApiResult<HttpResponse> {
         app.metrics.set_sessions(&sessions::counts(&app.db, now).await?);
         Ok::<(), weir_shared::store::StoreError>(())
     };
-    match tokio::time::timeout(CHECK_TIMEOUT, read).await {
+    match tokio::time::timeout(FIGURES_TIMEOUT, read).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "cannot read the queue's figures"),
         Err(_) => tracing::warn!("reading the queue's figures takes too long"),

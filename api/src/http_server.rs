@@ -33,12 +33,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::clock;
+use weir_shared::hang_up::Line;
 
 use crate::access_log;
 use crate::answers;
 use crate::app::AppData;
 use crate::connections;
 use crate::cors;
+use crate::head;
 use crate::pace::Paced;
 use crate::routes;
 
@@ -96,6 +98,8 @@ impl HttpServer {
     pub fn start(app: &AppData, socket: TcpListener, is_ours: bool) -> anyhow::Result<Self> {
         let address = socket.local_addr().context("the server has no address")?;
         socket.set_nonblocking(true)?;
+        // What is accepted has it from the socket.
+        Line::expect_presence(&socket);
         let socket = tokio::net::TcpListener::from_std(socket)?;
         let (stop_accepting, over) = (CancellationToken::new(), CancellationToken::new());
         let (close_idle, cut_short) = (CancellationToken::new(), CancellationToken::new());
@@ -257,6 +261,7 @@ fn service(
     let routes = actix_web::App::new()
         .app_data(app)
         .wrap(from_fn(answers::hold))
+        .wrap(from_fn(head::as_get))
         .wrap(from_fn(cors::allow))
         .wrap(from_fn(access_log::observe))
         .configure(routes::configure);

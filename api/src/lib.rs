@@ -4,6 +4,7 @@
 pub mod access_log;
 pub mod answers;
 pub mod app;
+mod arriving;
 mod asset;
 pub mod auth;
 pub mod base_url;
@@ -20,6 +21,7 @@ pub mod error;
 pub mod extract;
 pub mod first_key;
 mod handed_over;
+mod head;
 pub mod health;
 pub mod http_server;
 pub mod json;

@@ -53,8 +53,10 @@ fn console_pages(config: &mut ServiceConfig) {
     let api = web::scope("/console/api").default_service(web::to(not_found));
     config.service(api.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
     let pages = web::scope("/console")
-        .service(web::resource("/assets/{digest}/{path:.*}").get(console::assets::file))
-        .service(web::resource(["", "/", "/{tail:.*}"]).get(console::assets::page));
+        .service(
+            web::resource("/assets/{digest}/{path:.*}").get(console::assets::file).default_service(web::to(not_a_get)),
+        )
+        .service(web::resource(["", "/", "/{tail:.*}"]).get(console::assets::page).default_service(web::to(not_a_get)));
     config.service(pages.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
 }
 
@@ -334,7 +336,11 @@ impl At {
     /// The resource; methods that it does not have are answered 405.
     fn answering_wrong_methods(self) -> Resource {
         let methods: Vec<&str> = self.methods.iter().map(|(method, _)| *method).collect();
-        let allowed = methods.join(", ");
+        let mut allowed = methods.join(", ");
+        if methods.contains(&"GET") {
+            // `head` has it answered as one.
+            allowed.push_str(", HEAD");
+        }
         let wrong_method = move |request: HttpRequest| std::future::ready(wrong_method(&request, &allowed));
         self.resource.default_service(web::to(wrong_method))
     }
@@ -361,6 +367,10 @@ impl At {
 async fn not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
     let text = format!("Cannot {} {}", request.method(), request.path());
     Err(ApiError::new(ErrorCode::NotFound, text))
+}
+
+async fn not_a_get(request: HttpRequest) -> HttpResponse {
+    wrong_method(&request, "GET, HEAD")
 }
 
 /// 405, with the methods that there are (RFC 9110, 15.5.6).

@@ -67,6 +67,8 @@ error_codes! {
     ExchangeNotEnabled = 403, "exchange_not_enabled";
     /// No run of this team's is of that thread (wire 23).
     ThreadNotFound = 404, "thread_not_found";
+    /// The body of the request did not come in time (wire 1.8).
+    BodyTimeout = 408, "REQUEST_TIMEOUT";
     /// Another run of the thread has not ended (wire 23).
     ThreadBusy = 409, "thread_busy";
     /// Unknown, expired or not visible to this team.

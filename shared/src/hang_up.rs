@@ -9,7 +9,15 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_socket_linger, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
+};
+
+/// How long nothing has come from a connection's other side until the system asks whether it is there, how often it asks
+/// again, and how many questions may be left without an answer.
+const QUIET: Duration = Duration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_secs(15);
+const QUESTIONS: u32 = 4;
 
 /// A connection that the server has accepted, by its descriptor: kept with the connection, and good only as long.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +37,33 @@ impl Line {
         let _ = set_tcp_user_timeout(connection, patience);
     }
 
+    /// Has the system end the connection when its other side has vanished without a word, as a machine without power does:
+    /// nothing is written to who is waited for. Connections that a socket accepts have this from it.
+    pub fn expect_presence(connection: &impl AsFd) {
+        // Fails on what is no TCP connection.
+        let _ = set_tcp_keepidle(connection, QUIET)
+            .and_then(|()| set_tcp_keepintvl(connection, ASK_AGAIN))
+            .and_then(|()| set_tcp_keepcnt(connection, QUESTIONS))
+            .and_then(|()| set_socket_keepalive(connection, true));
+    }
+
     /// What ends the line when dropped. The time of [`Line::expect_readers`] is over: what an upgraded connection carries
     /// may be stopped at a breakpoint. To be called by the handler of a request on it, from `peer`. `None`: no
     /// descriptor is left, and the line ends when the server ends it.
     pub fn hang_up(self, peer: Option<SocketAddr>) -> Option<HangUp> {
+        let line = self.hang_up_on_reader(peer)?;
+        let _ = set_tcp_user_timeout(&line.0, 0);
+        Some(line)
+    }
+
+    /// The same where the client has to read all the same: the time of [`Line::expect_readers`] goes on.
+    pub fn hang_up_on_reader(self, peer: Option<SocketAddr>) -> Option<HangUp> {
         #[expect(unsafe_code, reason = "a request is handled only while its server holds the connection it came on")]
         let line = unsafe { BorrowedFd::borrow_raw(self.0) };
         let line = TcpStream::from(line.try_clone_to_owned().ok()?);
         if peer.is_none() || line.peer_addr().ok() != peer {
             return None;
         }
-        let _ = set_tcp_user_timeout(&line, 0);
         Some(HangUp(line))
     }
 }
@@ -47,6 +71,16 @@ impl Line {
 /// Held by the answer's body: shuts the connection's reading side when dropped.
 #[derive(Debug)]
 pub struct HangUp(TcpStream);
+
+impl HangUp {
+    /// Ends the connection at once, with what its client has not read: a server that cannot write does not come to its end
+    /// by itself.
+    pub fn cut(&self) {
+        // Both fail when the client has closed the connection already, which is as good.
+        let _ = set_socket_linger(&self.0, Some(Duration::ZERO));
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
 
 impl Drop for HangUp {
     fn drop(&mut self) {
@@ -93,5 +127,36 @@ mod tests {
         Line::expect_readers(&server, Duration::from_millis(300));
         let _hang_up = Line::of(&server).hang_up(Some(peer)).expect("the line");
         assert_eq!(rustix::net::sockopt::tcp_user_timeout(&server).expect("a setting"), 0);
+        Line::expect_readers(&server, Duration::from_millis(300));
+        let _hang_up = Line::of(&server).hang_up_on_reader(Some(peer)).expect("the line");
+        assert_eq!(rustix::net::sockopt::tcp_user_timeout(&server).expect("a setting"), 300);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_takes_nothing_more_and_its_client_learns_of_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (mut server, peer) = listener.accept().expect("the connection");
+        let line = Line::of(&server).hang_up_on_reader(Some(peer)).expect("the line");
+        server.set_nonblocking(true).expect("a setting");
+        while server.write(&[0; 1 << 16]).is_ok() {}
+        line.cut();
+        let error = server.write(&[0]).expect_err("it is over");
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{error}");
+        drop((server, line));
+        assert!(client.read_to_end(&mut Vec::new()).is_err(), "what was not read is gone");
+    }
+
+    #[test]
+    fn a_line_whose_client_vanishes_ends_within_two_minutes() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        Line::expect_presence(&listener);
+        let _client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (server, _) = listener.accept().expect("the connection");
+        assert!(rustix::net::sockopt::socket_keepalive(&server).expect("a setting"));
+        let idle = rustix::net::sockopt::tcp_keepidle(&server).expect("a setting");
+        let again = rustix::net::sockopt::tcp_keepintvl(&server).expect("a setting");
+        let questions = rustix::net::sockopt::tcp_keepcnt(&server).expect("a setting");
+        assert!(idle + again * questions <= Duration::from_secs(120));
     }
 }

@@ -1,14 +1,17 @@
 //! What bodies of requests may cost the API: no more than ten times their length, on every route, and no longer than they
 //! are needed. And what large answers may.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use weir_shared::clock;
 use weir_tests::{Database, OwnPages, ServiceOptions, TestService, ended_at, wait_until_within};
+
+use crate::websocket;
 
 const MB: usize = 1 << 20;
 
@@ -228,6 +231,50 @@ async fn the_bodies_of_a_key_have_64_mib_together_and_those_of_nobody_are_not_re
         (service.post("/v2/scrape", &json!({"url": "nowhere"})).await.status == 400).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_neither_reads_nor_writes_holds_little_and_is_given_up_within_a_minute() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    let pages = OwnPages::start().await;
+    let text = "words of a page that is long ".repeat(3 * MB / 29);
+    let urls: Vec<String> = (0..24).map(|n| pages.put(&format!("/{n}"), &text)).collect();
+    let job = service.post("/v2/batch/scrape", &json!({"urls": urls, "formats": ["rawHtml"]})).await.id();
+    ended_at(service.caller(), &format!("/v2/batch/scrape/{job}"), Duration::from_secs(60)).await;
+    let before = memory.start_over();
+    // Who sends nothing of what it has announced.
+    let mut silent = begin(&service, Some(service.key()), 8 * MB).await;
+    // Who reads the job's documents as they come, and does not.
+    let mut unread = Vec::new();
+    for _ in 0..5 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut socket = socket.connect(([127, 0, 0, 1], service.port()).into()).await.unwrap();
+        let head = format!(
+            "GET /v2/batch/scrape/{job} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {}\r\n\
+             connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+             sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            service.key()
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        unread.push(socket);
+    }
+    // One that reads as a client should gets all of it, beside those.
+    let reads = websocket::by_header(&service, &format!("batch/scrape/{job}"), service.key()).await.unwrap().0;
+    let (frames, code) = websocket::frames(reads).await;
+    let in_catchup = frames[0]["data"]["data"].as_array().unwrap().len();
+    assert_eq!((code, in_catchup + frames.len() - 2), (1000, 24), "catchup, documents and done");
+    assert_eq!(status(&mut silent).await.0, 408);
+    let unread = RefCell::new(unread);
+    wait_until_within(Duration::from_secs(60), "those that do not read are cut off", || async {
+        unread.borrow_mut().retain(|socket: &TcpStream| socket.take_error().unwrap().is_none());
+        unread.borrow().is_empty().then_some(())
+    })
+    .await;
+    let took = memory.highest().saturating_sub(before);
+    assert!(took < 200 * MB, "{} MB for five that do not read", took / MB);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

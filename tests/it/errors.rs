@@ -1,6 +1,10 @@
 //! Every wrong call of scrape and batch scrape, with the status, code and place that it must give (wire 2).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use weir_shared::random;
 use weir_tests::{Database, TestService};
 
@@ -164,6 +168,70 @@ async fn a_body_that_breaks_a_rule_is_refused_with_the_place_named() {
     ];
     faults.extend(check(&service, "/v2/batch/scrape", pages, &batch).await);
     assert!(faults.is_empty(), "{} wrong answers:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Sends bytes, and reads until the connection ends.
+async fn exchange(service: &TestService, bytes: &str) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+    socket.write_all(bytes.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let read = socket.read_to_string(&mut text);
+    tokio::time::timeout(Duration::from_secs(15), read)
+        .await
+        .unwrap_or_else(|_| panic!("no end after {bytes}"))
+        .unwrap();
+    text
+}
+
+#[tokio::test]
+async fn a_head_is_a_get_without_its_body_and_an_offered_upgrade_is_declined() {
+    let service = TestService::start(Database::Sqlite).await;
+    let common = format!("host: 127.0.0.1\r\nauthorization: Bearer {}\r\n", service.key());
+    let paths = [
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/console/",
+        "/v2/crawl/active",
+        "/v2/nothing",
+        "/v2/team/queue-status",
+    ];
+    for path in paths {
+        let ask = |method: &str| format!("{method} {path} HTTP/1.1\r\n{common}connection: close\r\n\r\n");
+        let (alone, whole) = (exchange(&service, &ask("HEAD")).await, exchange(&service, &ask("GET")).await);
+        let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+        assert_eq!(alone.lines().next(), head.lines().next(), "{path}: the same status");
+        for head in [head, &alone] {
+            assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{path}: {head}");
+        }
+        assert!(alone.ends_with("\r\n\r\n"), "{path}: {alone}");
+    }
+    let text = exchange(&service, &format!("HEAD /v2/scrape HTTP/1.1\r\n{common}connection: close\r\n\r\n")).await;
+    assert!(
+        text.starts_with("HTTP/1.1 405 ") && text.contains("allow: POST\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    for path in ["/console/", "/console/assets/a/b.js"] {
+        let request = service.caller().request(reqwest::Method::POST, path).header("content-type", "application/json");
+        let answer = service.caller().send(request.body("{}")).await;
+        assert_eq!((answer.status, answer.code()), (405, "METHOD_NOT_ALLOWED"), "{path}: {}", answer.text);
+    }
+    for upgrade in [
+        "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n",
+        "connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n",
+        "upgrade: websocket\r\n",
+    ] {
+        for (request, status) in [
+            ("GET /healthz HTTP/1.1\r\n", 200),
+            ("POST /v2/scrape HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 2\r\n", 400),
+        ] {
+            let body = if status == 400 { "{}" } else { "" };
+            let text = exchange(&service, &format!("{request}{common}{upgrade}\r\n{body}")).await;
+            assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
+            assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use weir_shared::store::pages::PageRow;
 use weir_shared::store::{Tx, cancel, nodes, pages, queue_depth};
 use weir_shared::wake::ExpectedPage;
 
-use crate::app::App;
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::turns::TeamTurns;
@@ -80,7 +80,7 @@ pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further:
     Err(ApiError::new(ErrorCode::QueueFull, text).retry_after(QUEUE_RETRY_SECONDS))
 }
 
-/// Waits until the page has ended, or says why it will not.
+/// Waits until the page has ended, or says why it will not. To be [`awaited`].
 pub async fn wait(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
     let _waiting = Waiting::of(app);
     tokio::select! {
@@ -88,6 +88,30 @@ pub async fn wait(app: &App, accepted: &mut Accepted, timeout: Duration, late: &
         () = stopped(app) => {
             give_up(app, accepted.job).await;
             Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."))
+        }
+    }
+}
+
+/// Waits on behalf of the job's caller: where that one has gone before the job has ended, nobody needs it any more. The job
+/// may be written meanwhile.
+pub async fn awaited<T>(app: &AppData, job: JobId, waiting: impl Future<Output = T>) -> T {
+    let mut left = Left { app: app.clone(), job: Some(job) };
+    let outcome = waiting.await;
+    left.job = None;
+    outcome
+}
+
+/// Has a job cancelled when it is dropped before the wait for it is over.
+struct Left {
+    app: AppData,
+    job: Option<JobId>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            let app = self.app.clone();
+            self.app.runtime.spawn(async move { give_up(&app, job).await });
         }
     }
 }

@@ -84,13 +84,13 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
 
 /// Makes the map that a body asks for, whichever version of the API it is of: a [`MapAnswer`] as the worker wrote it.
 pub(super) async fn run(
-    app: &App,
+    app: &AppData,
     request: &HttpRequest,
     payload: Payload,
     parser: Parser<MapRequest>,
 ) -> ApiResult<Box<RawValue>> {
     let (mut accepted, timeout) = begin(app, request, payload, parser, Endpoint::Map).await?;
-    direct::wait(app, &mut accepted, timeout, &LATE).await?;
+    direct::awaited(app, accepted.job, direct::wait(app, &mut accepted, timeout, &LATE)).await?;
     answer(app, &accepted).await
 }
 

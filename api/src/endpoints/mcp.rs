@@ -47,7 +47,7 @@ pub fn doc() -> Operation {
         .answer_with(200, "The response.", JSON, message)
         .bare_answer(202, "A notification was taken.")
         .answer_with(400, "Not a message of the protocol, or of a version that is not known here.", JSON, refusal)
-        .errors(&[403, 413])
+        .errors(&[403, 408, 413])
 }
 
 /// Handles the request.

@@ -204,7 +204,7 @@ impl Operation {
     /// The JSON body, by the reader that the handler calls.
     pub fn body(mut self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
         self.body = Some(Body { name, read, optional: false, is_in_form: false, examples });
-        self.errors(&[400, 413])
+        self.errors(&[400, 408, 413])
     }
 
     /// A form with a file and options, which are read so.

@@ -348,7 +348,7 @@ pub const fn status(status: u16) -> &'static str {
         402 => "The team's credits are not enough.",
         403 => "Another team's, or an address that may not be reached.",
         404 => "Unknown, expired, or not this team's.",
-        408 => "It was not done in time.",
+        408 => "It was not done in time, or the body did not come in time.",
         409 => "Its state forbids the call.",
         410 => "The browser session has ended.",
         413 => "The body is over 10 MB.",

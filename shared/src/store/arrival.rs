@@ -1,9 +1,10 @@
 //! Waiting for a database that is not there yet, as when a machine starts everything at once.
 //!
 //! Only what passes by itself is waited for: a server that does not answer, is starting up or has no connection to
-//! spare. A wrong password or a database that nobody has made is an error at once.
+//! spare, a file that somebody else has locked. A wrong password or a database that nobody has made is an error at once.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,7 +12,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio_util::sync::CancellationToken;
 
-use super::{Db, PoolUse};
+use super::connect::is_busy;
+use super::{Db, PoolUse, StoreError};
 use crate::clock;
 use crate::config::DatabaseUrl;
 
@@ -36,12 +38,46 @@ impl Db {
         usage: PoolUse,
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<Self>> {
-        if let DatabaseUrl::Postgres(text) = url
-            && stop.run_until_cancelled(arrival(text)).await.transpose()?.is_none()
-        {
-            return Ok(None);
+        let connected = async {
+            match url {
+                DatabaseUrl::Postgres(text) => {
+                    arrival(text).await?;
+                    Self::connect(url, connections, usage).await
+                }
+                DatabaseUrl::Sqlite(path) => unlocked(path, || Self::connect(url, connections, usage)).await,
+            }
+        };
+        stop.run_until_cancelled(connected).await.transpose()
+    }
+}
+
+/// Opens the file, and returns when it can be written: the first that a process does is to bring its tables up to date.
+async fn unlocked(path: &Path, connect: impl AsyncFn() -> anyhow::Result<Db>) -> anyhow::Result<Db> {
+    let end = clock::deadline(PATIENCE);
+    let mut opened = None;
+    loop {
+        // Each try has SQLite's own patience.
+        let tried = match &opened {
+            None => connect().await.map(|db| opened = Some(db)),
+            Some(db) => match db.begin_relaxed().await {
+                Ok(tx) => {
+                    tx.commit().await?;
+                    return Ok(db.clone());
+                }
+                Err(StoreError::Unavailable(error)) => Err(error.into()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let Err(error) = tried else { continue };
+        let is_locked = error.chain().filter_map(|cause| cause.downcast_ref()).any(is_busy);
+        let now = clock::instant();
+        if !is_locked || now >= end {
+            return Err(error.context(format!("cannot write {}", path.display())));
         }
-        stop.run_until_cancelled(Self::connect(url, connections, usage)).await.transpose()
+        let left_s = (end - now).as_secs();
+        tracing::warn!(file = %path.display(), left_s, "waiting for the database: somebody else has locked it");
+        // What found it locked at once would ask without a pause.
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -96,6 +132,7 @@ fn named(options: &PgConnectOptions) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use sqlx::sqlite::SqliteConnectOptions;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
@@ -131,6 +168,23 @@ mod tests {
             assert!(text.contains("refused by the test") && text.contains("weir@127.0.0.1:"), "{text}");
             assert!(!text.contains("hidden"), "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_somebody_has_locked_is_waited_for_until_it_is_free() {
+        let folder = std::env::temp_dir().join(format!("weir-locked-{}", crate::random::id()));
+        let path = folder.join("weir.db");
+        let (url, stop) = (DatabaseUrl::Sqlite(path.clone()), CancellationToken::new());
+        Db::connect(&url, 1, PoolUse::Rows).await.unwrap().close().await;
+        let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+        sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+        let mut tried = Box::pin(Db::connect_patiently(&url, 1, PoolUse::Rows, &stop));
+        assert!(tokio::time::timeout(PAUSE, &mut tried).await.is_err(), "it is waited for");
+        sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+        let db = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap().unwrap();
+        db.begin().await.unwrap().commit().await.unwrap();
+        db.close().await;
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[tokio::test]

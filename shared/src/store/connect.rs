@@ -153,7 +153,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
 
 /// Whether SQLite found the file locked. Of two that give a new or a restored file its log in the same moment it refuses
 /// one at once, whatever patience it was told to have: each might wait for the other for ever.
-fn is_busy(error: &sqlx::Error) -> bool {
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     const SQLITE_BUSY: i32 = 5;
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
     // Its upper bytes tell of the occasion.

@@ -5,12 +5,15 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use weir_shared::domain::session::parse_create;
 use weir_shared::ids::SessionId;
+use weir_shared::store::sessions::SessionRow;
 
-use super::Addresses;
 use super::opening::{self, Wanted};
+use super::{Addresses, delete};
 use crate::app::AppData;
+use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -62,11 +65,25 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     let (session, _room) = extract::optional_json(&app, &caller, &request, payload, parse_create).await?;
     let own_warning = session.warning.clone();
     let wanted = Wanted { session, scrape: None };
-    // A task of its own: a client that hangs up must not leave a session half open.
-    let row = actix_web::rt::spawn(opening::start(app.clone(), caller, wanted)).await;
-    let row = row.map_err(|e| ApiError::internal(&e))??;
+    let row = opened(app.clone(), caller, wanted).await?;
     let addresses = Addresses::new(&app.base_url(&request), &app.internal_secret, row.id);
     let expires_at = row.expires_at.to_iso();
     let warning = super::joined(own_warning, row.warning);
     Ok(HttpResponse::Ok().json(Body { success: true, id: row.id, addresses, expires_at, warning }))
+}
+
+/// Opens the session in a task of its own: a client that hangs up must not leave it half open. It was not told of one that is
+/// open by then, so that one is ended.
+async fn opened(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
+    let (told, row) = oneshot::channel();
+    actix_web::rt::spawn(async move {
+        let opened = opening::start(app.clone(), caller.clone(), wanted).await;
+        if let Err(Ok(row)) = told.send(opened) {
+            tracing::info!(session.id = %row.id, "nobody waits for the browser session any more");
+            if let Err(error) = delete::end(&app, &caller, row.id).await {
+                tracing::warn!(session.id = %row.id, %error, "cannot end a browser session that nobody waits for");
+            }
+        }
+    });
+    row.await.map_err(|e| ApiError::internal(&e))?
 }

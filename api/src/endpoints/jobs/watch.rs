@@ -16,20 +16,19 @@
 //! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
 
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::body::{BodyStream, BoxBody, MessageBody as _};
+use actix_web::body::{BodyStream, MessageBody as _};
 use actix_web::guard::GuardContext;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{Bytes, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
-use futures_util::Stream;
+use actix_ws::{CloseCode, CloseReason, Message, MessageStream};
 use serde::Serialize;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
@@ -37,6 +36,7 @@ use weir_shared::hang_up::HangUp;
 use weir_shared::store::documents::{self, Part, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 
+use super::outlet::{Outlet, Saying, frames};
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
 use crate::answers::Room;
@@ -51,11 +51,14 @@ use crate::limits::Bucket;
 const PING: Duration = Duration::from_secs(20);
 /// A client that says nothing for so long, not even a pong, is gone.
 const SILENCE: Duration = Duration::from_secs(70);
-/// A client that does not take a frame for so long is too slow: the documents are there over HTTP.
+/// A client that takes nothing of a frame for so long is too slow: the documents are there over HTTP.
 const SLOW: Duration = Duration::from_secs(30);
-/// Time for a client to answer our close frame.
+/// Time for a client to answer our close frame, and for one that has left to take it.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Documents read at once, and their bytes: what one socket may hold in memory.
+/// Most bytes of a close frame's text (RFC 6455, 5.5).
+const MAX_REASON: usize = 123;
+/// Documents read at once, and their bytes: what one socket may hold in memory behind its first frame. They count among the
+/// team's answers until they are sent.
 const FRAMES_AT_ONCE: i64 = 50;
 const BYTES_AT_ONCE: usize = 2 * 1024 * 1024;
 
@@ -109,13 +112,17 @@ pub async fn handle(
     let served = served_by(&request)?;
     let protocol = first_protocol(request.headers()).map(str::to_owned);
     let offered: Vec<&str> = protocol.as_deref().into_iter().collect();
-    let (response, session, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
+    // The library's own way of sending takes dozens of frames ahead of the client.
+    let (response, _, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
     let authorized = match (credentials(request.headers()), &protocol) {
         (Credentials::Absent, Some(key)) => app.caller_with(Credentials::Token(key)).await,
         (given, _) => app.caller_with(given).await,
     };
     let over = CancellationToken::new();
-    let response = end_with(response, &over, connections::hang_up(&request));
+    let line = connections::hang_up_on_reader(&request).map(Arc::new);
+    let (response, library) = response.into_parts();
+    let (outlet, frames) = frames(library, over.clone(), line.clone());
+    let response = response.set_body(BodyStream::new(frames).boxed());
     let over = over.drop_guard();
     actix_web::rt::spawn(async move {
         let _over = over;
@@ -124,7 +131,7 @@ pub async fn handle(
             Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
             Err(error) => Err(error),
         };
-        let mut socket = Socket { session: session.clone(), messages, heard: clock::instant() };
+        let mut socket = Socket { outlet, ear: Ear { messages, heard: clock::instant(), ping: None } };
         let end = match admitted {
             Ok(caller) => match open(&app, served, &id, |job| job.team_id == caller.team_id()).await {
                 Ok(job) => stream(&app, served, &mut socket, job).await,
@@ -132,40 +139,10 @@ pub async fn handle(
             },
             Err(error) => WatchEnd::Refused(error),
         };
-        close(session, end, &mut socket.messages).await;
+        close(socket, end, line.as_deref()).await;
         app.metrics.sockets.dec();
     });
     Ok(response)
-}
-
-/// Keeps the connection until both sides have said goodbye and `over` says so, then ends it at once.
-fn end_with(response: HttpResponse, over: &CancellationToken, hang_up: Option<HangUp>) -> HttpResponse {
-    let over = Box::pin(over.clone().cancelled_owned());
-    response.map_body(|_, frames| BodyStream::new(Frames { frames, is_said: false, over, _hang_up: hang_up }).boxed())
-}
-
-/// The frames of an answer, and its end.
-struct Frames {
-    /// Kept to the end: without it the client's frames are not read any more.
-    frames: BoxBody,
-    is_said: bool,
-    over: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The connection ends with the answer.
-    _hang_up: Option<HangUp>,
-}
-
-impl Stream for Frames {
-    type Item = Result<Bytes, Box<dyn std::error::Error>>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if !self.is_said {
-            match self.frames.as_pin_mut().poll_next(cx) {
-                Poll::Ready(None) => self.is_said = true,
-                frame => return frame,
-            }
-        }
-        self.over.as_mut().poll(cx).map(|()| None)
-    }
 }
 
 /// The first subprotocol offered: the JavaScript client's key.
@@ -201,7 +178,7 @@ async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRo
     }
     if job.status == JobStatus::Completed {
         let data = Body::new(app, served.version, &job, &[], None).await?;
-        socket.send(&Frame { r#type: "done", data }).await?;
+        socket.send(text(&Frame { r#type: "done", data })?).await?;
     }
     Ok(())
 }
@@ -218,7 +195,10 @@ async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) 
     if count < job.completed {
         body.status = JobStatus::Scraping.as_str();
     }
-    socket.send(&Frame { r#type: "catchup", data: body }).await?;
+    let frame = text(&Frame { r#type: "catchup", data: body })?;
+    // It waits for its client once, not as documents, too.
+    drop(documents);
+    socket.send(frame).await?;
     Ok(count)
 }
 
@@ -242,7 +222,7 @@ async fn send_documents(
         return Err(WatchEnd::Refused(ApiError::job_expired()));
     }
     for document in &documents {
-        socket.send(&Frame { r#type: "document", data: shown(served.version, &document.json) }).await?;
+        socket.send(text(&Frame { r#type: "document", data: shown(served.version, &document.json) })?).await?;
     }
     Ok(documents.len() as i64)
 }
@@ -270,69 +250,119 @@ async fn wait_for_change(
     }
 }
 
+fn text(frame: &impl Serialize) -> ApiResult<Saying> {
+    Ok(Saying::Text(serde_json::to_string(frame).map_err(|e| ApiError::internal(&e))?))
+}
+
 struct Socket {
-    session: Session,
-    messages: MessageStream,
-    heard: Instant,
+    outlet: Outlet,
+    ear: Ear,
 }
 
 impl Socket {
-    async fn send(&mut self, frame: &impl Serialize) -> Result<(), WatchEnd> {
-        let text = serde_json::to_string(frame).map_err(|e| ApiError::internal(&e))?;
-        match tokio::time::timeout(SLOW, self.session.text(text)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(WatchEnd::Gone),
+    /// Sends a frame, with an ear to the client. Returns when it was taken.
+    async fn send(&mut self, frame: Saying) -> Result<(), WatchEnd> {
+        {
+            let mut sending = pin!(self.outlet.send(frame, SLOW));
+            loop {
+                tokio::select! {
+                    biased;
+                    sent = &mut sending => break sent.map_err(|_| WatchEnd::Gone)?,
+                    heard = self.ear.hear() => heard?,
+                }
+            }
         }
+        self.answer_ping().await
     }
 
     async fn ping(&mut self) -> Result<(), WatchEnd> {
-        if self.heard.elapsed() > SILENCE {
+        if self.ear.heard.elapsed() > SILENCE {
             return Err(WatchEnd::Gone);
         }
-        match tokio::time::timeout(SLOW, self.session.ping(b"")).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(WatchEnd::Gone),
+        self.send(Saying::Ping).await
+    }
+
+    async fn answer_ping(&mut self) -> Result<(), WatchEnd> {
+        match self.ear.ping.take() {
+            Some(bytes) => self.outlet.send(Saying::Pong(bytes), SLOW).await.map_err(|_| WatchEnd::Gone),
+            None => Ok(()),
         }
     }
 
     /// Answers pings until the client leaves. Clients have nothing else to say.
     async fn listen(&mut self) -> WatchEnd {
-        while let Some(Ok(message)) = self.messages.recv().await {
-            self.heard = clock::instant();
-            match message {
-                Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return WatchEnd::Gone,
-                Message::Close(reason) => return WatchEnd::Left(reason),
-                _ => {}
+        loop {
+            let heard = match self.ear.hear().await {
+                Ok(()) => self.answer_ping().await,
+                left => left,
+            };
+            if let Err(end) = heard {
+                return end;
             }
         }
-        WatchEnd::Gone
     }
 }
 
-/// Says goodbye with the code of wire 6, or as the client did, and waits a moment for its answer.
-async fn close(mut session: Session, end: WatchEnd, messages: &mut MessageStream) {
-    let (code, text) = match end {
-        WatchEnd::Done => (CloseCode::Normal, None),
-        WatchEnd::Left(reason) => {
-            let _ = tokio::time::timeout(FAREWELL, session.close(reason)).await;
-            return;
+/// What the client says.
+struct Ear {
+    messages: MessageStream,
+    heard: Instant,
+    /// A ping that was not answered yet.
+    ping: Option<Bytes>,
+}
+
+impl Ear {
+    /// Listens until a ping has come. `Err`: the client leaves.
+    async fn hear(&mut self) -> Result<(), WatchEnd> {
+        while let Some(Ok(message)) = self.messages.recv().await {
+            self.heard = clock::instant();
+            match message {
+                Message::Ping(bytes) => {
+                    self.ping = Some(bytes);
+                    return Ok(());
+                }
+                Message::Close(reason) => return Err(WatchEnd::Left(reason)),
+                _ => {}
+            }
         }
-        WatchEnd::Gone => {
-            let _ = tokio::time::timeout(FAREWELL, session.close(None)).await;
-            return;
+        Err(WatchEnd::Gone)
+    }
+}
+
+/// Says goodbye with the code of wire 6, or as the client did, and waits a moment for its answer. Who does not take the
+/// goodbye is cut off.
+async fn close(mut socket: Socket, end: WatchEnd, line: Option<&HangUp>) {
+    let (reason, bound) = match end {
+        WatchEnd::Done => (Some(CloseReason::from(CloseCode::Normal)), SLOW),
+        WatchEnd::Left(ref reason) => (reason.clone(), FAREWELL),
+        WatchEnd::Gone => (None, FAREWELL),
+        WatchEnd::Stopping => (Some(CloseCode::Restart.into()), SLOW),
+        WatchEnd::Refused(ref error) => {
+            let mut description = error.to_string();
+            description.truncate(description.floor_char_boundary(MAX_REASON));
+            (Some(CloseReason { code: refusal_code(error.code()), description: Some(description) }), SLOW)
         }
-        WatchEnd::Stopping => (CloseCode::Restart, None),
-        WatchEnd::Refused(error) => (refusal_code(error.code()), Some(error.to_string())),
+    };
+    let told = match &end {
+        WatchEnd::Refused(error) => text(&ErrorFrame { r#type: "error", error: &error.to_string() }).ok(),
+        _ => None,
     };
     let farewell = async {
-        if let Some(text) = &text
-            && let Ok(frame) = serde_json::to_string(&ErrorFrame { r#type: "error", error: text })
-        {
-            let _ = session.text(frame).await;
+        if let Some(told) = told {
+            socket.outlet.send(told, SLOW).await?;
         }
-        let _ = session.close(Some(CloseReason { code, description: text })).await;
+        socket.outlet.send(Saying::Close(reason), SLOW).await
     };
-    let _ = tokio::time::timeout(SLOW, farewell).await;
+    if !matches!(tokio::time::timeout(bound, farewell).await, Ok(Ok(()))) {
+        if let Some(line) = line {
+            line.cut();
+        }
+        return;
+    }
+    if matches!(end, WatchEnd::Left(_) | WatchEnd::Gone) {
+        return;
+    }
+    let messages = &mut socket.ear.messages;
     let answer = async { while !matches!(messages.recv().await, Some(Ok(Message::Close(_))) | Some(Err(_)) | None) {} };
     let _ = tokio::time::timeout(FAREWELL, answer).await;
 }

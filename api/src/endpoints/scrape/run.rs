@@ -84,7 +84,8 @@ pub(in crate::endpoints) async fn scraped(app: &AppData, caller: Caller, scrape:
     let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
     let scrape = accept(app, &caller, scrape);
     let named = is_named.then_some(scrape.page);
-    Ok(Scraped { document: answer(app, caller, scrape).await?, named })
+    let document = direct::awaited(app, scrape.job, answer(app, caller, scrape)).await?;
+    Ok(Scraped { document, named })
 }
 
 /// The job and the page, before they are written.

@@ -36,7 +36,7 @@ use weir_shared::traces;
 
 use self::answer::{Body, Item};
 use self::asked::Asked;
-use super::direct::{refuse_full_queue, refuse_short_funds};
+use super::direct::{awaited, refuse_full_queue, refuse_short_funds};
 use super::retention;
 use crate::app::{App, AppData};
 use crate::auth::Caller;
@@ -96,17 +96,20 @@ pub(super) async fn run(
     let found = app.search.find(holder, &search.query, &search.sources, search.limit, deadline, app.db.now()).await;
     let found = found.map_err(refusal)?;
     let asked = Asked { id: JobId::new(), caller, search, deadline };
-    if asked.search.zero_retention {
-        // What keeps nothing is forgotten when its pages have ended, also where the caller has left.
-        let inner = app.clone();
-        let work = async move { answer(&inner, &asked, found).await };
-        app.runtime
-            .spawn(traces::under(traces::current(), work.in_current_span()))
-            .await
-            .map_err(|error| ApiError::internal(&error))?
-    } else {
-        answer(app, &asked, found).await
-    }
+    awaited(app, asked.id, async {
+        if asked.search.zero_retention {
+            // What keeps nothing is forgotten when its pages have ended, also where the caller has left.
+            let inner = app.clone();
+            let work = async move { answer(&inner, &asked, found).await };
+            app.runtime
+                .spawn(traces::under(traces::current(), work.in_current_span()))
+                .await
+                .map_err(|error| ApiError::internal(&error))?
+        } else {
+            answer(app, &asked, found).await
+        }
+    })
+    .await
 }
 
 /// Settles whether the search keeps nothing, its pages included.
