@@ -168,6 +168,7 @@ impl Server {
 }
 
 /// The arguments as the tool's route wants them, or what is missing.
+#[expect(clippy::result_large_err, reason = "it is the call's answer")]
 fn parts(tool: &Tool, given: Map<String, Value>) -> Result<arguments::Parts, CallToolResult> {
     arguments::parts(tool, given).map_err(|text| bad(&text))
 }

@@ -112,7 +112,6 @@ impl<'a> Archive<'a> {
 
 /// A package of these parts.
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "what a test is sure of")]
 pub fn packed(parts: &[(&str, &str)]) -> Vec<u8> {
     use std::io::Write as _;
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -102,7 +102,7 @@ impl LinkSet {
             return false;
         }
         let key = link_key(&url);
-        let [high, low] = [0, 1].map(|n| u128::from(self.hashers[n].hash_one(key)));
+        let [high, low] = [0, 1].map(|n| u128::from(self.hashers[n].hash_one(&key)));
         let is_full = self.is_full() || !wanted && self.kept.len() - self.wanted >= OTHERS.min(self.enough);
         match self.index.entry(high << 64 | low) {
             Entry::Occupied(at) => {

@@ -142,7 +142,6 @@ fn separator(text: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "what a test is sure of")]
     use super::*;
 
     #[test]

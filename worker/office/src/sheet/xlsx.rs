@@ -262,7 +262,6 @@ fn finish_cell(cell: &Cell, grid: &mut Grid, formats: &mut Formats, shared: &[Sh
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "what a test is sure of")]
     use super::*;
     use crate::archive::packed;
 

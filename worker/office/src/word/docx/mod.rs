@@ -433,7 +433,6 @@ fn plain(parent: Element<'_>, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "what a test is sure of")]
     use super::*;
     use crate::archive::packed;
 
