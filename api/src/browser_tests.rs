@@ -45,6 +45,8 @@ enum Mood {
     BreaksLate,
     /// Counted as dead while it opened a session.
     Buried,
+    /// Does what it should as soon as it is in another mood.
+    Waits,
 }
 
 struct Worker {
@@ -153,6 +155,9 @@ fn error(status: u16, text: &str) -> HttpResponse {
 async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> HttpResponse {
     worker.take(&request);
     let id: SessionId = body["id"].as_str().unwrap().parse().unwrap();
+    while worker.mood() == Mood::Waits {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     match worker.mood() {
         Mood::Refuses => return error(503, "no memory for another browser"),
         Mood::TakesNone => return error(Refusal::NotHere.status(), "this worker is stopping"),
@@ -182,7 +187,7 @@ async fn close(worker: Data<Worker>, request: HttpRequest, id: Path<SessionId>) 
         Mood::Refuses => return error(503, "busy"),
         Mood::Breaks | Mood::BreaksOnce => return broken(),
         Mood::Lies => return HttpResponse::Ok().json(json!({})),
-        Mood::Good | Mood::Slow | Mood::TakesNone | Mood::BreaksLate | Mood::Buried => {}
+        Mood::Good | Mood::Slow | Mood::TakesNone | Mood::BreaksLate | Mood::Buried | Mood::Waits => {}
     }
     let mut tx = worker.db.begin().await.unwrap();
     sessions::begin_close(&mut tx, id, EndReason::Deleted, now).await.unwrap();
@@ -295,6 +300,29 @@ async fn a_session_is_created_listed_used_deleted_and_billed_under_both_names() 
         assert_eq!((status, &refused["error"]), (410, &json!("Browser session has been destroyed.")));
     }
     assert_eq!((ids(&api, "").await.len(), ids(&api, "?status=active&x=y").await.len()), (2, 0));
+}
+
+#[actix_web::test]
+async fn a_session_whose_caller_has_gone_before_it_was_open_is_ended() {
+    let api = Api::start(&[]).await;
+    let worker = Worker::start(&api, 5).await;
+    worker.set(Mood::Waits);
+    let until = async |what: fn(&[String]) -> bool| {
+        let mut calls = Vec::new();
+        while !what(&calls) {
+            calls.extend(worker.calls());
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        answer = api.post("/v2/browser", json!({})) => panic!("{answer:?}"),
+        () = until(|calls| calls == ["POST /sessions"]) => {}
+    }
+    worker.set(Mood::Good);
+    let ends = until(|calls| calls.iter().any(|call| call.starts_with("DELETE /sessions/")));
+    tokio::time::timeout(std::time::Duration::from_secs(20), ends).await.expect("it is ended");
+    while ids(&api, "?status=destroyed").await.len() != 1 {}
+    assert_eq!(ids(&api, "?status=active").await.len(), 0);
 }
 
 #[actix_web::test]

@@ -7,6 +7,7 @@ mod sqlite_template;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use actix_web::App;
 use actix_web::http::Method;
@@ -23,7 +24,7 @@ use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::page::end::{Body, Finished, Outcome};
 use weir_shared::store::page::finish::finish_many;
 use weir_shared::store::page::{claim, rows};
-use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, teams};
+use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, queue_depth, teams};
 
 use crate::app::AppData;
 use crate::{access_log, answers, first_key, routes, server};
@@ -318,8 +319,47 @@ async fn unknown_paths_methods_and_operations_answer_in_json() {
 }
 
 #[actix_web::test]
+async fn a_page_whose_caller_has_gone_does_not_begin() {
+    let api = Api::start(&[]).await;
+    let waiting = async |expected: i64| {
+        let count = async || {
+            let mut tx = api.state.db.begin().await.unwrap();
+            queue_depth::team_waiting(&mut tx, api.team).await.unwrap()
+        };
+        while count().await != expected {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    for path in ["/v2/scrape", "/v2/map"] {
+        tokio::select! {
+            answer = api.post(path, json!({"url": "http://127.0.0.1:2/", "timeout": 60_000})) => panic!("{answer:?}"),
+            () = waiting(1) => {}
+        }
+        tokio::time::timeout(Duration::from_secs(20), waiting(0)).await.unwrap_or_else(|_| panic!("{path} goes on"));
+    }
+}
+
+#[actix_web::test]
+async fn a_file_that_cannot_be_written_is_named_before_the_workers_that_it_silences() {
+    let api = Api::start(&[]).await;
+    let other = server::connect(&api.state.settings, PoolUse::Rows).await.unwrap();
+    let held = other.begin().await.unwrap();
+    let asked = Stopwatch::start();
+    let (status, body) = api.get("/readyz").await;
+    assert_eq!((status, &body["reasons"][0]), (503, &json!("database: cannot be written")), "{body}");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    drop(held);
+    let (_, body) = api.get("/readyz").await;
+    assert_eq!(body["reasons"], json!(["workers: no live worker"]));
+}
+
+#[actix_web::test]
 async fn bodies_are_limited_and_must_be_json() {
     let api = Api::start(&[]).await;
+    // A mark before the text is no part of it.
+    let marked = api.request(Method::POST, "/v2/scrape").set_payload("\u{feff}{\"url\": \"nowhere\"}");
+    let (status, body) = api.send(marked).await;
+    assert_eq!((status, &body["code"]), (400, &json!("BAD_REQUEST")), "{body}");
     let (status, body) = api.send(api.request(Method::POST, "/v2/scrape").set_payload("{nope")).await;
     assert_eq!((status, &body["code"]), (400, &json!("BAD_REQUEST_INVALID_JSON")));
     assert!(body["error"].as_str().unwrap().starts_with("Bad request, malformed JSON"));
