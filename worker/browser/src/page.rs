@@ -560,7 +560,10 @@ impl Render<'_> {
             let cookies =
                 self.tab.process.cdp.send_as::<Cookies>(Network::GetCookies::NAME, Some(&self.tab.session), urls);
             let cookies = cookies.by(self.deadline).await?.cookies.into_iter();
-            cookies.filter(|cookie| !self.own.has_cookie(&cookie.name, &cookie.value)).map(Cookie::as_set).collect()
+            cookies
+                .filter(|cookie| !self.own.has_cookie(&cookie.name, &cookie.value))
+                .map(Cookie::into_set_cookie)
+                .collect()
         };
         Ok(FileAt::Led(Box::new(LedFile { url, cookies })))
     }
@@ -594,7 +597,7 @@ struct Cookie {
 
 impl Cookie {
     /// As a site at its address would set it.
-    fn as_set(self) -> String {
+    fn into_set_cookie(self) -> String {
         format!("{}={}; Path=/{}", self.name, self.value, if self.secure { "; Secure" } else { "" })
     }
 }

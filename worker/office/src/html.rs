@@ -18,7 +18,12 @@ pub fn with_end_tags(source: &str) -> String {
             let inside = tag.strip_prefix(begin)?;
             Some(inside.find(end).map_or(tag.len(), |at| begin.len() + at + end.len()))
         });
-        let length = skipped.or_else(|| tag_length(tag)).or_else(|| Some(tag.find('>')? + 1)).unwrap_or(tag.len());
+        let is_text = !tag[1..].starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'));
+        let length = match skipped {
+            Some(length) => length,
+            None if is_text => 1,
+            None => tag_length(tag).or_else(|| Some(tag.find('>')? + 1)).unwrap_or(tag.len()),
+        };
         let (tag, after) = tag.split_at(length);
         rest = after;
         out.push_str(before);
