@@ -68,45 +68,29 @@ pub(super) async fn queue_all(tx: &mut Tx, events: &[Event], now: Timestamp) -> 
 
 /// Puts off an event of a job that nobody was told of yet.
 pub(super) async fn hold(tx: &mut Tx, job: JobId, event: WebhookEvent, until: Timestamp) -> StoreResult<()> {
-    const SQL: &str = sql!(
-        "UPDATE webhook_delivery SET next_at = $4 WHERE job_id = $1 AND stage = $2 AND event = $3 AND attempt = 0 \
-         AND state = ",
-        DeliveryState::Waiting.sql()
-    );
-    on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(job)
-            .bind(event.stage())
-            .bind(event.as_str())
-            .bind(until)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    Ok(())
+    move_untold(tx, job, event, until).await.map(drop)
 }
 
 /// Makes an event due that was put off by [`hold`], with its wake-up.
 pub(super) async fn release(tx: &mut Tx, job: JobId, event: WebhookEvent, now: Timestamp) -> StoreResult<()> {
-    const SQL: &str = sql!(
-        "UPDATE webhook_delivery SET next_at = $4 WHERE job_id = $1 AND stage = $2 AND event = $3 AND attempt = 0 \
-         AND next_at > $4 AND state = ",
-        DeliveryState::Waiting.sql()
-    );
-    let released = on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(job)
-            .bind(event.stage())
-            .bind(event.as_str())
-            .bind(now)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    if released > 0 {
+    if move_untold(tx, job, event, now).await? {
         wakeups::webhook_wakeup(tx, job, Duration::ZERO).await?;
     }
     Ok(())
+}
+
+/// Has an event that nobody was told of yet due at another time. `false`: there is none.
+async fn move_untold(tx: &mut Tx, job: JobId, event: WebhookEvent, at: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = sql!(
+        "UPDATE webhook_delivery SET next_at = $4 WHERE job_id = $1 AND stage = $2 AND event = $3 AND attempt = 0 \
+         AND next_at <> $4 AND state = ",
+        DeliveryState::Waiting.sql()
+    );
+    let moved = on_db!(tx, |conn| {
+        let update = sqlx::query(SQL).bind(job).bind(event.stage()).bind(event.as_str()).bind(at);
+        update.execute(conn).await?.rows_affected()
+    });
+    Ok(moved > 0)
 }
 
 /// Whether an end of this kind was told of before: the job has then run again for pages that were replayed.
