@@ -1,5 +1,7 @@
 //! What kind of body a site has answered with: by the type it names, and by the first bytes, which know better.
 
+use encoding_rs::{Encoding, UTF_8};
+
 use crate::pdf::PDF_WITHIN;
 
 /// What a body is, by its type and its first bytes.
@@ -29,8 +31,9 @@ pub fn sniff(media: &str, path: &str, body: &[u8]) -> BodyKind {
     if body.starts_with(b"%PDF-") {
         return BodyKind::Pdf;
     }
-    let start = TextStart::of(body);
-    let is_html = start.is_html();
+    let start = &body[..body.len().min(START)];
+    let text = read(start);
+    let is_html = begins_as_html(&text);
     match media {
         "application/pdf" | "application/x-pdf" if is_html => BodyKind::FalsePdf,
         "application/pdf" | "application/x-pdf" => BodyKind::Pdf,
@@ -49,71 +52,57 @@ pub fn sniff(media: &str, path: &str, body: &[u8]) -> BodyKind {
                 BodyKind::Html
             } else if holds_pdf() {
                 BodyKind::Pdf
-            } else if !start.is_text {
-                BodyKind::Other
+            } else if is_text(start) {
+                by_name(path, media.is_empty() && text.starts_with('<'))
             } else {
-                start.by_name(path, media.is_empty())
+                BodyKind::Other
             }
         }
         _ => BodyKind::Other,
     }
 }
 
-/// The first bytes of a body, read as text.
-struct TextStart {
-    /// In lower case, from the first sign that is none of white space and no mark of the order of bytes.
-    text: String,
-    /// It is text and nothing else, as far as it goes.
-    is_text: bool,
+/// The start of a body in lower case, from the first sign that is none of white space and no mark of the order of bytes.
+fn read(start: &[u8]) -> String {
+    let text = Encoding::for_bom(start)
+        .map_or_else(|| String::from_utf8_lossy(start), |(marked, _)| marked.decode_with_bom_removal(start).0);
+    text.trim_start().to_ascii_lowercase()
 }
 
-impl TextStart {
-    fn of(body: &[u8]) -> Self {
-        let start = &body[..body.len().min(START)];
-        // UTF-16 says so itself; decoding follows the mark.
-        let wide = match start {
-            [0xfe, 0xff, rest @ ..] => Some(read_wide(rest, u16::from_be_bytes)),
-            [0xff, 0xfe, rest @ ..] => Some(read_wide(rest, u16::from_le_bytes)),
-            _ => None,
-        };
-        // A sign of several bytes may begin within the start and end behind it.
-        let is_whole = std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
-        let is_text = wide.is_some() || (is_whole && !start.contains(&0));
-        let text = wide.unwrap_or_else(|| String::from_utf8_lossy(start).into_owned());
-        let text = text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
-        Self { text, is_text }
-    }
-
-    /// Whether it begins as HTML does, behind what XHTML may have before it.
-    fn is_html(&self) -> bool {
-        let mut rest = self.text.as_str();
-        if rest.starts_with("<?xml") {
-            rest = rest.split_once("?>").map_or("", |(_, rest)| rest.trim_start());
-        }
-        rest.starts_with("<!doctype html") || rest.starts_with("<html")
-    }
-
-    /// What text is by the ending of its name. `is_untyped`: the site names no type, and markup is a page then, as it is to
-    /// browsers.
-    fn by_name(&self, path: &str, is_untyped: bool) -> BodyKind {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
-        match ending.as_str() {
-            "html" | "htm" | "xhtml" => BodyKind::Html,
-            "json" | "geojson" | "jsonld" => BodyKind::Json,
-            "csv" | "tsv" => BodyKind::Table,
-            "xml" | "rss" | "atom" => BodyKind::Xml,
-            _ if is_untyped && self.text.starts_with('<') => BodyKind::Html,
-            _ => BodyKind::Text,
-        }
-    }
+/// Whether the start of a body is text and nothing else, as far as it goes.
+fn is_text(start: &[u8]) -> bool {
+    // Other marks than that of UTF-8 say themselves what follows; decoding goes by them.
+    let is_wide = Encoding::for_bom(start).is_some_and(|(marked, _)| marked != UTF_8);
+    // A sign of several bytes may begin within the start and end behind it.
+    let is_whole = || std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_wide || (!start.contains(&0) && is_whole())
 }
 
-fn read_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let (pairs, _) = bytes.as_chunks::<2>();
-    char::decode_utf16(pairs.iter().map(|pair| unit(*pair)))
-        .map(|sign| sign.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect()
+/// Whether a text begins as HTML does, behind what XHTML may have before it.
+fn begins_as_html(text: &str) -> bool {
+    let mut rest = text;
+    if rest.starts_with("<?xml") {
+        rest = rest.split_once("?>").map_or("", |(_, rest)| rest.trim_start());
+    }
+    rest.starts_with("<!doctype html") || rest.starts_with("<html")
+}
+
+/// What text is by the ending of its name. `is_markup`: where that says nothing, it is a page, as it is to browsers.
+fn by_name(path: &str, is_markup: bool) -> BodyKind {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    match weir_office::Format::of_name(name).map(weir_office::Format::kind) {
+        Some(weir_office::Kind::Html) => return BodyKind::Html,
+        Some(weir_office::Kind::Table) => return BodyKind::Table,
+        _ => {}
+    }
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    match ending.as_str() {
+        "json" | "geojson" | "jsonld" => BodyKind::Json,
+        "tsv" => BodyKind::Table,
+        "xml" | "rss" | "atom" => BodyKind::Xml,
+        _ if is_markup => BodyKind::Html,
+        _ => BodyKind::Text,
+    }
 }
 
 #[cfg(test)]
