@@ -16,6 +16,7 @@
 //! the next page takes the tab.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,8 +46,10 @@ use super::tab::{BlankPage, KeptTab, Tab};
 use super::wait::{self, Look, Settled};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
 
-/// Part of the deadline kept back for the document to travel, and for a screenshot.
-const RESERVE: Duration = Duration::from_millis(250);
+/// Time kept back for the document to travel: a tenth of what the page has, since a machine that is slow to load a page is as
+/// slow to read it; within these bounds.
+const RESERVE: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(2);
+/// The least that is kept back for a screenshot.
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
 
 /// Renders `request` in a page of `process`, by its deadline.
@@ -118,6 +121,8 @@ impl<'a> Rules<'a> {
             own: &self.own,
             refuses_ads: self.refuses_ads,
             deadline: self.request.deadline,
+            reserve: (self.request.deadline.saturating_duration_since(clock::instant()) / 10)
+                .clamp(*RESERVE.start(), *RESERVE.end()),
             is_read: &is_read,
             led_to: &led_to,
             is_first: page.pages == 0,
@@ -318,6 +323,8 @@ struct Render<'a> {
     /// The page's proxy refuses ads.
     refuses_ads: bool,
     deadline: Instant,
+    /// Time before the deadline by which the page must have come to rest.
+    reserve: Duration,
     /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
     /// download, say), and no failure of the page.
     is_read: &'a AtomicBool,
@@ -456,7 +463,7 @@ impl Render<'_> {
 
     /// By when the page must have come to rest.
     fn end(&self) -> Instant {
-        self.deadline - if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE }
+        self.deadline - if self.request.screenshot.is_some() { self.reserve.max(SHOT_RESERVE) } else { self.reserve }
     }
 
     /// The document at rest, after script redirects; without actions it is the document that is wanted.

@@ -31,9 +31,8 @@ pub(super) const TOO_MANY_DOCUMENTS: &str = "ERR_TOO_MANY_REDIRECTS";
 /// Largest document, in UTF-16 units (the specification's 50 MiB for any ASCII page).
 const DOCUMENT_LIMIT: usize = 50 << 20;
 
-/// How long the script may answer late before the document is read without it, and what is kept back for that.
+/// How long the script may answer late, at most half of the time that is left then, before the document is read without it.
 const LATE: Duration = Duration::from_secs(2);
-const WITHOUT: Duration = Duration::from_millis(150);
 
 /// What [`Settled`] has of a document, whatever its page has done to the script's functions and to names of the document's.
 const STANDS: &str = "limit => {\
@@ -179,10 +178,11 @@ pub async fn settle(
         });
         let asked = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(session), params);
         let mut asked = pin!(asked.by(deadline));
+        let late = LATE.min(deadline.saturating_duration_since(until) / 2);
         let answer = tokio::select! {
             biased;
             answer = &mut asked => answer,
-            () = tokio::time::sleep_until((until + LATE).min(deadline - WITHOUT)) => {
+            () = tokio::time::sleep_until(until + late) => {
                 // The script may still be at it, with a large document.
                 tokio::select! {
                     biased;
