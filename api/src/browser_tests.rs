@@ -458,8 +458,8 @@ async fn a_team_has_a_number_of_sessions_and_the_server_a_number_of_slots() {
     create(&other, json!({})).await;
 
     let mut tx = api.state.db.begin().await.unwrap();
-    let change = teams::TeamChange { sessions: Some(1), ..Default::default() };
-    teams::update(&mut tx, "default", &change).await.unwrap();
+    let change = teams::TeamChange { sessions: Some(Some(1)), ..Default::default() };
+    teams::update(&mut tx, api.team, &change).await.unwrap();
     tx.commit().await.unwrap();
     assert!(ask(&api).await.2["error"].as_str().unwrap().contains("(1)"), "the team's own number counts");
 }

@@ -709,7 +709,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     let db = &api.state.db;
     let mut tx = db.begin().await.unwrap();
     let change = teams::TeamChange { zero_data_retention: Some(true), ..teams::TeamChange::default() };
-    assert!(teams::update(&mut tx, "default", &change).await.unwrap());
+    assert!(teams::update(&mut tx, api.team, &change).await.unwrap());
     tx.commit().await.unwrap();
     let claimed = async || loop {
         let mut tx = db.begin().await.unwrap();

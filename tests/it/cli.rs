@@ -67,6 +67,8 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
         (&["key", "create", "--team", "nobody"][..], 1),
         (&["jobs", "show", "00000000-0000-0000-0000-000000000000"][..], 1),
         (&["jobs", "replay", "00000000-0000-0000-0000-000000000000"][..], 1),
+        (&["webhooks", "deliveries", "--job", "00000000-0000-0000-0000-000000000000"][..], 1),
+        (&["webhooks", "replay", "00000000-0000-0000-0000-000000000000", "--dry-run"][..], 1),
         (&["nonsense"][..], 2),
         (&["team", "set", "tests", "--concurrency", "many"][..], 2),
         (&["key", "create"][..], 2),
@@ -75,6 +77,13 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "weir {}: {said}", arguments.join(" "));
     }
+    let set = |more: &[&str]| {
+        let team = service.cli_json(&[&["team", "set", "tests", "--json"][..], more].concat());
+        json!([team["concurrency"], team["rates"]])
+    };
+    let own = set(&["--concurrency", "5", "--rate", "scrape=9", "--rate", "map=3"]);
+    assert_eq!(own, json!([5, { "scrape": 9, "map": 3 }]));
+    assert_eq!(set(&["--concurrency", "default", "--rate", "map=default"]), json!([null, { "scrape": 9 }]));
     for command in [
         "serve", "migrate", "backup", "restore", "config", "team", "key", "credits", "jobs", "workers", "webhooks",
         "doctor",

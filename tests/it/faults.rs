@@ -280,6 +280,42 @@ both_databases! {
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(4), &json!(4)));
     }
 
+    async fn actions_are_begun_once_whoever_dies_of_them(database) {
+        let pages = OwnPages::start().await;
+        let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        let hung = [pages.hold("/bought"), pages.hold("/seen")];
+        let shop = pages.put("/shop", "<h1>Shop</h1><p>Of goods.</p><button id=b onclick=\"fetch('/bought')\">Buy</button>");
+        let look = pages.put(
+            "/look",
+            "<h1>Look</h1><p>Around.</p><button id=b onclick=\"fetch('/sold')\">Buy</button><script>fetch('/seen')</script>",
+        );
+        pages.put("/sold", "sold");
+        let buys = |url: &str, before: u32, after: u32| {
+            json!({ "urls": [url], "actions": [
+                { "type": "wait", "milliseconds": before }, { "type": "click", "selector": "#b" },
+                { "type": "wait", "milliseconds": after },
+            ] })
+        };
+        // One has acted when its worker dies, the other has not.
+        let acted = service.post("/v2/batch/scrape", &buys(&shop, 1, 20_000)).await.id();
+        let waits = service.post("/v2/batch/scrape", &buys(&look, 8_000, 1)).await.id();
+        let both = async || (!pages.heads("/bought").is_empty() && !pages.heads("/seen").is_empty()).then_some(());
+        wait_until("the purchase", both).await;
+        service.restart_worker(0);
+        let status = finished(service.caller(), &acted, Duration::from_secs(60)).await;
+        assert_eq!(status["data"], json!([]), "{status}");
+        let errors = service.get(&format!("/v2/batch/scrape/{acted}/errors")).await.ok();
+        assert!(errors["errors"][0]["error"].as_str().unwrap().contains("not begun again"), "{errors}");
+        let status = finished(service.caller(), &waits, Duration::from_secs(90)).await;
+        assert_eq!(status["data"].as_array().unwrap().len(), 1, "{status}");
+        let count = |path: &str| pages.heads(path).len();
+        assert_eq!((count("/bought"), count("/sold")), (1, 1));
+        // An operator may have them begun anew.
+        assert_eq!(service.cli_json(&["jobs", "replay", &acted, "--json"])["replayed"], 1);
+        wait_until("the second purchase", async || (count("/bought") == 2).then_some(())).await;
+        drop(hung);
+    }
+
     async fn a_scrape_that_loses_its_worker_is_still_answered(database) {
         let site = FixtureSite::start().await;
         let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;

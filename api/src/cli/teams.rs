@@ -1,7 +1,5 @@
 //! `weir team …` and `weir credits …`.
 
-use std::collections::BTreeMap;
-
 use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -22,7 +20,7 @@ pub enum TeamCommand {
     },
     /// Show every team.
     List,
-    /// Change a team's limits and settings.
+    /// Change a team's limits and settings; `default` gives one back to what holds for all teams.
     Set(SetArgs),
 }
 
@@ -33,23 +31,54 @@ pub struct SetArgs {
     /// The team.
     name: String,
     /// Pages in work at once over all workers.
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
-    concurrency: Option<i64>,
+    #[arg(long, value_parser = |text: &str| own(text, 100_000))]
+    concurrency: Option<Own<i64>>,
     /// Browser sessions at once.
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
-    sessions: Option<i64>,
+    #[arg(long, value_parser = |text: &str| own(text, 100_000))]
+    sessions: Option<Own<i64>>,
     /// Pages that may wait at once over all of the team's jobs.
-    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000_000))]
-    queue: Option<i64>,
+    #[arg(long, value_parser = |text: &str| own(text, 100_000_000))]
+    queue: Option<Own<i64>>,
     /// HMAC secret of the team's webhooks.
-    #[arg(long)]
-    webhook_secret: Option<String>,
+    #[arg(long, value_parser = own_secret)]
+    webhook_secret: Option<Own<String>>,
     /// Whether the team may ask for zero data retention.
     #[arg(long)]
     zero_data_retention: Option<Switch>,
     /// Requests a minute in one bucket, as in scrape=500; may be repeated.
-    #[arg(long, value_name = "BUCKET=N", value_parser = parse_rate)]
-    rate: Vec<(String, u32)>,
+    #[arg(long, value_name = "BUCKET=N", value_parser = own_rate)]
+    rate: Vec<(String, Own<u32>)>,
+}
+
+/// A team's own value, or that of the installation.
+#[derive(Clone)]
+struct Own<T>(Option<T>);
+
+/// How a value is given back.
+const DEFAULT: &str = "default";
+
+fn own(text: &str, most: i64) -> Result<Own<i64>, String> {
+    if text == DEFAULT {
+        return Ok(Own(None));
+    }
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.map(|number| Own(Some(number))).ok_or_else(|| format!("allowed are {DEFAULT} or a number from 1 to {most}"))
+}
+
+fn own_secret(text: &str) -> Result<Own<String>, String> {
+    match text {
+        "" => Err(format!("a secret has a character at least; {DEFAULT} takes the team's own away")),
+        DEFAULT => Ok(Own(None)),
+        secret => Ok(Own(Some(secret.to_owned()))),
+    }
+}
+
+fn own_rate(text: &str) -> Result<(String, Own<u32>), String> {
+    let Some(bucket) = text.strip_suffix("=default") else {
+        return parse_rate(text).map(|(bucket, rate)| (bucket, Own(Some(rate))));
+    };
+    // The name is held against those that there are.
+    parse_rate(&format!("{bucket}=1")).map(|(bucket, _)| (bucket, Own(None)))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -135,16 +164,24 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
 }
 
 async fn set(db: &Db, output: Output, args: SetArgs) -> anyhow::Result<()> {
+    let team = team_named(db, &args.name).await?;
+    let mut rates = team.rates;
+    for (bucket, Own(rate)) in &args.rate {
+        match rate {
+            Some(rate) => rates.insert(bucket.clone(), *rate),
+            None => rates.remove(bucket),
+        };
+    }
     let change = TeamChange {
-        concurrency: args.concurrency,
-        sessions: args.sessions,
-        queue: args.queue,
-        webhook_secret: args.webhook_secret,
+        concurrency: args.concurrency.map(|own| own.0),
+        sessions: args.sessions.map(|own| own.0),
+        queue: args.queue.map(|own| own.0),
+        webhook_secret: args.webhook_secret.map(|own| own.0),
         zero_data_retention: args.zero_data_retention.map(|switch| matches!(switch, Switch::On)),
-        rates: args.rate.into_iter().collect::<BTreeMap<_, _>>(),
+        rates: (!args.rate.is_empty()).then_some(rates),
     };
     let mut tx = db.begin().await?;
-    if !teams::update(&mut tx, &args.name, &change).await? {
+    if !teams::update(&mut tx, team.id, &change).await? {
         bail!("there is no team named {}", args.name);
     }
     tx.commit().await?;

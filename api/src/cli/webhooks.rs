@@ -4,9 +4,10 @@ use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use weir_shared::domain::webhook::DeliveryState;
-use weir_shared::ids::{DeliveryId, JobId};
-use weir_shared::store::Db;
+use weir_shared::ids::{CheckId, DeliveryId, JobId};
+use weir_shared::store::monitors::checks;
 use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
+use weir_shared::store::{Db, jobs};
 
 use super::database::team_filter;
 use super::output::{Output, or_dash, shorten, table};
@@ -77,8 +78,14 @@ pub async fn run(command: WebhooksCommand, db: &Db, output: Output) -> anyhow::R
     match command {
         WebhooksCommand::Deliveries { job, team, state, limit } => {
             let team = team_filter(db, team.as_deref()).await?;
+            if let Some(job) = job {
+                anyhow::ensure!(
+                    jobs::load(db, job).await?.is_some() || checks::load_any(db, CheckId(job.0)).await?.is_some(),
+                    "there is no job, and no check of a monitor, with the id {job}"
+                );
+            }
             let state = state.map(DeliveryState::from);
-            let found = webhooks::deliveries(db, &DeliveryFilter { job, team, state, limit }).await?;
+            let found = webhooks::deliveries(db, &DeliveryFilter { job, team, state, limit, id: None }).await?;
             let rows = found.iter().map(|delivery| (delivery_json(delivery), cells(delivery)));
             output.list(&HEADINGS, rows.collect());
             Ok(())
@@ -116,29 +123,23 @@ fn cells(delivery: &DeliveryRow) -> Vec<String> {
 }
 
 async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()> {
-    let ids: Vec<DeliveryId> = match args.id {
-        Some(id) => vec![id],
-        None => {
-            let team = team_filter(db, args.team.as_deref()).await?;
-            let state = Some(DeliveryState::Dead);
-            let filter = DeliveryFilter { job: args.job, team, state, limit: args.limit };
-            let found = webhooks::deliveries(db, &filter).await?;
-            if args.dry_run {
-                let json = json!({"found": found.len(), "replayed": 0,
-                    "deliveries": found.iter().map(delivery_json).collect::<Vec<_>>()});
-                let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
-                let text = || format!("{}deliveries that would be replayed: {}", table(&HEADINGS, &rows), rows.len());
-                output.show(&json, text);
-                return Ok(());
-            }
-            // Replayed in the order in which they were made, oldest first.
-            found.iter().rev().map(|delivery| delivery.id).collect()
-        }
-    };
+    let team = team_filter(db, args.team.as_deref()).await?;
+    let state = Some(DeliveryState::Dead);
+    let filter = DeliveryFilter { id: args.id, job: args.job, team, state, limit: args.limit };
+    let found = webhooks::deliveries(db, &filter).await?;
+    if args.id.is_some() && found.is_empty() {
+        bail!("there is no such delivery, or it is not dead");
+    }
     if args.dry_run {
-        output.show(&json!({"found": ids.len(), "replayed": 0}), || "one delivery would be replayed".to_owned());
+        let json = json!({"found": found.len(), "replayed": 0,
+            "deliveries": found.iter().map(delivery_json).collect::<Vec<_>>()});
+        let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
+        let text = || format!("{}deliveries that would be replayed: {}", table(&HEADINGS, &rows), rows.len());
+        output.show(&json, text);
         return Ok(());
     }
+    // Replayed in the order in which they were made, oldest first.
+    let ids: Vec<DeliveryId> = found.iter().rev().map(|delivery| delivery.id).collect();
     let mut replayed = 0;
     let bar = progress(output, ids.len(), "deliveries put back")?;
     for id in bar.wrap_iter(ids.iter()) {
@@ -147,9 +148,6 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
             replayed += 1;
         }
         tx.commit().await?;
-    }
-    if args.id.is_some() && replayed == 0 {
-        bail!("there is no such delivery, or it is not dead");
     }
     output.show(&json!({"found": ids.len(), "replayed": replayed}), || format!("deliveries replayed: {replayed}"));
     Ok(())

@@ -11,7 +11,7 @@ use weir_shared::config::RATE_BUCKETS;
 use weir_shared::domain::console::Role;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
-use weir_shared::store::teams::{self, Replacement, TeamRow};
+use weir_shared::store::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{StoreError, credits};
 
 use super::body;
@@ -241,7 +241,7 @@ pub async fn change(app: AppData, request: HttpRequest, id: Path<String>, payloa
         return Err(ApiError::new(ErrorCode::Forbidden, "This is for the operator's key"));
     }
     let mut tx = app.db.begin().await?;
-    let new = Replacement {
+    let new = TeamChange {
         concurrency: change.concurrency,
         sessions: change.sessions,
         queue: change.queue,
@@ -249,7 +249,7 @@ pub async fn change(app: AppData, request: HttpRequest, id: Path<String>, payloa
         zero_data_retention: change.zero_data_retention,
         rates: change.rates.map(Option::unwrap_or_default),
     };
-    let mut is_known = teams::replace(&mut tx, id, &new).await?;
+    let mut is_known = teams::update(&mut tx, id, &new).await?;
     if let Some(credits) = change.grant_credits {
         is_known &= credits::grant(&mut tx, id, credits).await?;
     }

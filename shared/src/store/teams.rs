@@ -100,58 +100,9 @@ pub async fn list(db: &Db) -> StoreResult<Vec<TeamRow>> {
     rows.into_iter().map(row).collect()
 }
 
-/// What `weir team set` changes; `None` leaves a field as it is.
+/// What is changed of a team: `None` leaves a field as it is, `Some(None)` gives it back to the installation's setting.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TeamChange {
-    pub concurrency: Option<i64>,
-    pub sessions: Option<i64>,
-    pub queue: Option<i64>,
-    pub webhook_secret: Option<String>,
-    pub zero_data_retention: Option<bool>,
-    /// Merged into the team's own rates.
-    pub rates: BTreeMap<String, u32>,
-}
-
-/// Changes a team. `false`: there is none of this name.
-pub async fn update(tx: &mut Tx, name: &str, change: &TeamChange) -> StoreResult<bool> {
-    const FIND: &str = "SELECT id FROM team WHERE name = $1";
-    const RATES: &str = "SELECT rates FROM team WHERE id = $1";
-    const SQL: &str = "UPDATE team SET concurrency = COALESCE($2, concurrency), sessions = COALESCE($3, sessions), \
-        webhook_secret = COALESCE($4, webhook_secret), \
-        zero_data_retention = COALESCE($5, zero_data_retention), rates = COALESCE($6, rates), \
-        queue_limit = COALESCE($7, queue_limit) WHERE id = $1";
-    let found: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(FIND).bind(name).fetch_optional(conn).await?);
-    let Some((id,)) = found else { return Ok(false) };
-    team_lock::lock(tx, id).await?;
-    let rates = if change.rates.is_empty() {
-        None
-    } else {
-        let stored: (Option<String>,) = on_db!(tx, |conn| sqlx::query_as(RATES).bind(id).fetch_one(conn).await?);
-        let mut rates: BTreeMap<String, u32> =
-            stored.0.as_deref().map(serde_json::from_str).transpose()?.unwrap_or_default();
-        rates.extend(change.rates.iter().map(|(name, value)| (name.clone(), *value)));
-        Some(serde_json::to_string(&rates)?)
-    };
-    let done = on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(id)
-            .bind(change.concurrency)
-            .bind(change.sessions)
-            .bind(change.webhook_secret.as_deref())
-            .bind(change.zero_data_retention)
-            .bind(rates)
-            .bind(change.queue)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    Ok(done == 1)
-}
-
-/// What the console changes of a team: `None` leaves a field as it is, `Some(None)` gives it back to the installation's
-/// setting.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Replacement {
     pub concurrency: Option<Option<i64>>,
     pub sessions: Option<Option<i64>>,
     pub queue: Option<Option<i64>>,
@@ -162,7 +113,7 @@ pub struct Replacement {
 }
 
 /// Changes a team by its id. `false`: there is none.
-pub async fn replace(tx: &mut Tx, id: TeamId, new: &Replacement) -> StoreResult<bool> {
+pub async fn update(tx: &mut Tx, id: TeamId, new: &TeamChange) -> StoreResult<bool> {
     const SQL: &str = "UPDATE team SET concurrency = CASE WHEN $2 THEN $3 ELSE concurrency END, \
         sessions = CASE WHEN $4 THEN $5 ELSE sessions END, queue_limit = CASE WHEN $6 THEN $7 ELSE queue_limit END, \
         webhook_secret = CASE WHEN $8 THEN $9 ELSE webhook_secret END, \
@@ -249,62 +200,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_touches_only_what_it_names_and_merges_rates() {
-        for db in testing::databases().await {
-            let mut tx = db.begin().await.unwrap();
-            let id = insert(&mut tx, "acme", Timestamp(1)).await.unwrap();
-            let first = TeamChange {
-                concurrency: Some(7),
-                webhook_secret: Some("s3".to_owned()),
-                rates: [("scrape".to_owned(), 9), ("map".to_owned(), 3)].into(),
-                ..TeamChange::default()
-            };
-            assert!(update(&mut tx, "acme", &first).await.unwrap());
-            let second = TeamChange {
-                zero_data_retention: Some(true),
-                queue: Some(70),
-                rates: [("map".to_owned(), 4)].into(),
-                ..TeamChange::default()
-            };
-            assert!(update(&mut tx, "acme", &second).await.unwrap());
-            assert!(!update(&mut tx, "nobody", &second).await.unwrap());
-            tx.commit().await.unwrap();
-            let team = by_id(&db, id).await.unwrap().unwrap();
-            assert_eq!((team.concurrency, team.sessions, team.queue), (Some(7), None, Some(70)));
-            assert!(team.has_webhook_secret && team.zero_data_retention);
-            assert_eq!((team.rates["scrape"], team.rates["map"]), (9, 4));
-            assert_eq!(webhook_secret(&db, id).await.unwrap().as_deref(), Some("s3"));
-            assert_eq!(webhook_secret(&db, TeamId::new()).await.unwrap(), None);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_replacement_sets_and_gives_back() {
+    async fn a_change_touches_only_what_it_names_and_gives_back() {
         for db in testing::databases().await {
             let id = testing::team(&db, "acme").await;
-            let set = Replacement {
+            let set = TeamChange {
                 concurrency: Some(Some(7)),
                 queue: Some(Some(70)),
                 webhook_secret: Some(Some("s3".to_owned())),
                 zero_data_retention: Some(true),
                 rates: Some([("map".to_owned(), 4)].into()),
-                ..Replacement::default()
+                ..TeamChange::default()
             };
             let mut tx = db.begin().await.unwrap();
-            assert!(replace(&mut tx, id, &set).await.unwrap());
-            assert!(!replace(&mut tx, TeamId::new(), &set).await.unwrap());
+            assert!(update(&mut tx, id, &set).await.unwrap());
+            assert!(!update(&mut tx, TeamId::new(), &set).await.unwrap());
             tx.commit().await.unwrap();
             let team = by_id(&db, id).await.unwrap().unwrap();
             assert_eq!((team.concurrency, team.sessions, team.queue), (Some(7), None, Some(70)));
             assert!(team.has_webhook_secret && team.zero_data_retention && team.rates["map"] == 4);
-            let back = Replacement {
+            let back = TeamChange {
                 concurrency: Some(None),
                 webhook_secret: Some(None),
                 rates: Some(BTreeMap::new()),
-                ..Replacement::default()
+                ..TeamChange::default()
             };
             let mut tx = db.begin().await.unwrap();
-            assert!(replace(&mut tx, id, &back).await.unwrap());
+            assert!(update(&mut tx, id, &back).await.unwrap());
             tx.commit().await.unwrap();
             let team = by_id(&db, id).await.unwrap().unwrap();
             assert_eq!((team.concurrency, team.queue, team.has_webhook_secret), (None, Some(70), false));

@@ -269,6 +269,7 @@ pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
 /// Which deliveries to list; `None` means any.
 #[derive(Debug, Clone, Default)]
 pub struct DeliveryFilter {
+    pub id: Option<DeliveryId>,
     pub job: Option<JobId>,
     pub team: Option<TeamId>,
     pub state: Option<DeliveryState>,
@@ -295,13 +296,14 @@ pub struct DeliveryRow {
 pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<DeliveryRow>> {
     const SQL: &str = "SELECT id, job_id, page_id, event, state, attempt, next_at, last_status, last_error, created_at \
         FROM webhook_delivery WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR team_id = $2) \
-        AND ($3 IS NULL OR state = $3) ORDER BY created_at DESC, id DESC LIMIT $4";
+        AND ($3 IS NULL OR state = $3) AND ($5 IS NULL OR id = $5) ORDER BY created_at DESC, id DESC LIMIT $4";
     Ok(on_pool!(db, |pool| {
         sqlx::query_as(SQL)
             .bind(filter.job.map(|j| j.to_string()))
             .bind(filter.team.map(|t| t.to_string()))
             .bind(filter.state.map(DeliveryState::as_str))
             .bind(filter.limit)
+            .bind(filter.id.map(|id| id.to_string()))
             .fetch_all(pool)
             .await?
     }))

@@ -49,6 +49,9 @@ pub enum RenderError {
     /// The same after an action that may have had its effect, so that the page is not asked for again.
     #[error("{0}")]
     AfterActions(Box<RenderError>),
+    /// An earlier try has begun with the page's actions and was lost.
+    #[error("the actions were begun before")]
+    ActedBefore,
     /// The page's process died, usually for lack of memory.
     #[error("the page crashed")]
     PageCrashed,
@@ -96,7 +99,7 @@ impl RenderError {
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
             Self::AfterActions(error) => error.code(),
-            Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
+            Self::ActedBefore | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
                 ErrorCode::AllEnginesFailed
             }
         }
@@ -141,6 +144,11 @@ impl RenderError {
             Self::NotHtml { content_type: None, .. } => "The URL gives a download, not a page.".into(),
             Self::Action(text) => text.clone(),
             Self::AfterActions(error) => error.message(),
+            Self::ActedBefore => {
+                "The worker was lost after it had begun with the page's actions, which may have had their effect: they are \
+                 not begun again."
+                    .into()
+            }
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
             Self::BrowserLost => "The browser stopped while it loaded the page.".into(),
             Self::Unavailable(_) => "No browser is available at the moment.".into(),

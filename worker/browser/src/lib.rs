@@ -9,7 +9,7 @@
 //!     kept             ... or in that of the last page of its site, cleared
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
-//!     actions, shot    what is done on it, pictures of it
+//!     actions, shot    what is done on it (acting: once), pictures of it
 //!     intercept, locale, user_agent, egress   requests and certificates, place, name, refusals
 //!     consent          pop-ups that pictures do not show
 //!   outgrown           ends the page that takes too much memory
@@ -32,8 +32,6 @@
 //! - Its transport blocks a thread for each call and needs about 115 ms for one, measured; [`cdp`] needs 0.3 ms and sends
 //!   many calls before it waits for the first answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -45,6 +43,7 @@ use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::guests::Holder;
 use weir_shared::ids::TeamId;
 
+mod acting;
 mod actions;
 mod appearance;
 mod branding;
@@ -67,6 +66,7 @@ mod tab;
 mod user_agent;
 pub mod wait;
 
+pub use acting::{Acting, Permit};
 pub use brought::Brought;
 pub use companion::Companion;
 pub use error::{FileAt, LedFile, RenderError};
@@ -113,8 +113,8 @@ pub struct RenderRequest {
     pub team: Option<TeamId>,
     /// Whose page it is among those that want one; `None`: it waits for its turn however long others take.
     pub holder: Option<Holder>,
-    /// Becomes true once an action is carried out that may have an effect on the site.
-    pub has_acted: Arc<AtomicBool>,
+    /// Whether its actions may begin, and have.
+    pub acting: Acting,
 }
 
 impl RenderRequest {
@@ -125,7 +125,7 @@ impl RenderRequest {
 
     /// What came of it: a failure is final once an action may have had its effect.
     fn judge(&self, outcome: Result<Rendered, RenderError>) -> Result<Rendered, RenderError> {
-        if self.has_acted.load(Ordering::Relaxed) { outcome.map_err(RenderError::after_actions) } else { outcome }
+        if self.acting.has_begun() { outcome.map_err(RenderError::after_actions) } else { outcome }
     }
 
     /// A request with the defaults of a scrape and 60 s.
@@ -148,7 +148,7 @@ impl RenderRequest {
             sites: SiteRules::default(),
             team: None,
             holder: None,
-            has_acted: Arc::default(),
+            acting: Acting::default(),
         }
     }
 }

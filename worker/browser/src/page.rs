@@ -496,7 +496,7 @@ impl Render<'_> {
     async fn act(&self) -> Result<ActionResults, RenderError> {
         self.is_read.store(true, Ordering::Relaxed);
         let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
-        runner.perform(&self.request.actions, &self.request.has_acted).await
+        runner.perform(&self.request.actions, &self.request.acting).await
     }
 
     /// Whether what has come to rest is a page of the site.

@@ -11,7 +11,7 @@ use weir_shared::domain::scrape::Certificates;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
 
-use crate::browser::RenderRequest;
+use crate::browser::{Acting, RenderRequest};
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError};
@@ -98,7 +98,7 @@ pub async fn render(
         sites: route.sites.clone(),
         team: None,
         holder: Some((team, Urgency::Direct)),
-        has_acted: Arc::default(),
+        acting: Acting::default(),
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

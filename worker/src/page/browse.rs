@@ -1,14 +1,17 @@
 //! A page in a browser: in the worker's pool, or in one of its own with what a profile holds.
 
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::time::Instant;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::store::page::acting;
 
 use super::error::PageError;
 use super::request::PageRequest;
 use super::task::PageTask;
-use crate::browser::{RenderError, RenderRequest, Rendered};
+use crate::browser::{Permit, RenderError, RenderRequest, Rendered};
 use crate::sessions;
 use crate::sessions::page::{OnProfile, PageExit, PageTrouble};
 
@@ -27,6 +30,13 @@ pub async fn browse(
     match &task.options().profile {
         Some(profile) => on_profile(task, request, profile, deadline).await,
         None => Ok(in_pool(task, request, deadline).await),
+    }
+}
+
+impl Permit for PageTask {
+    fn begin(&self) -> BoxFuture<'_, Result<bool, String>> {
+        let begun = acting::begin(&self.context.process.db, &self.page);
+        begun.map_err(|error| format!("that the actions begin cannot be written down: {error}")).boxed()
     }
 }
 

@@ -16,7 +16,7 @@ use weir_shared::time::Timestamp;
 
 use super::error::PageError;
 use super::task::PageTask;
-use crate::browser::{RenderRequest, ScreenshotRequest, languages};
+use crate::browser::{Acting, RenderRequest, ScreenshotRequest, languages};
 use crate::fetch::{CallerHeaders, Chosen, FetchRequest, ProxyKind, ProxyPools, ProxyUrl};
 
 /// Through which of the operator's proxies a page is asked for, if through any.
@@ -163,7 +163,7 @@ impl PageRequest {
             upstream: self.route.place(),
             team: (!options.zero_retention).then_some(task.page.team_id),
             holder: Some(task.holder()),
-            has_acted: Arc::default(),
+            acting: if options.actions.is_empty() { Acting::default() } else { Acting::with(Arc::new(task.clone())) },
         }
     }
 }

@@ -6,12 +6,14 @@
 //! | `end` | how an attempt may end: types only |
 //! | `scrape` | a job of one page somebody waits for |
 //! | `claim`, `rescue`, `replay` | into work, back from it, and once more after a failure |
+//! | `acting` | actions are begun by one claim |
 //! | `finish` | the end of attempts, step by step: `moves`, `counts`, `results` |
 //! | `rules` | what holds wherever a statement is written, as parts of SQL |
 //! | `fast` | the same for a page somebody waits for, as one statement |
 //!
 //! Lock order of every writing transaction, which keeps Postgres free of deadlocks: team, then pages, then jobs.
 
+pub mod acting;
 pub mod claim;
 mod counts;
 pub mod end;

@@ -90,7 +90,7 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
     const PAGE: &str = sql!(
         "UPDATE page SET state = ",
         PageMove::Replay.to().sql(),
-        ", run_at = $2, queued_at = $2, tries = 0, claims = 0, replays = replays + 1, epoch = epoch + 1, \
+        ", run_at = $2, queued_at = $2, tries = 0, claims = 0, replays = replays + 1, epoch = epoch + 1, acted = NULL, \
          finished_at = NULL, error_code = NULL, error = NULL WHERE id = $1 AND state = ",
         PageMove::Replay.from().sql(),
         " AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ",

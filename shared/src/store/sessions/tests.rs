@@ -229,8 +229,8 @@ async fn a_team_has_its_number_of_sessions_and_no_more() {
     for db in databases().await {
         let (small, other) = (team(&db, "small").await, team(&db, "other").await);
         let mut tx = db.begin().await.unwrap();
-        let change = teams::TeamChange { sessions: Some(2), ..Default::default() };
-        assert!(teams::update(&mut tx, "small", &change).await.unwrap());
+        let change = teams::TeamChange { sessions: Some(Some(2)), ..Default::default() };
+        assert!(teams::update(&mut tx, small, &change).await.unwrap());
         tx.commit().await.unwrap();
         let now = db.now();
         worker(&db, 20, now).await;

@@ -10,7 +10,6 @@
 
 mod keys;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -29,7 +28,7 @@ use weir_shared::random;
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
 use super::wait::{self, Look, Settled, WaitScript};
-use super::{RenderError, ScreenshotRequest};
+use super::{Acting, RenderError, ScreenshotRequest};
 
 const ACT: &str = include_str!("act.js");
 
@@ -141,18 +140,19 @@ fn has_moved(error: &CdpError) -> bool {
 }
 
 impl Runner<'_> {
-    /// Carries them out for a scrape. Sets `has_acted` before the first that may have an effect on the site.
+    /// Carries them out for a scrape. Those that may have an effect on the site begin when `acting` says so.
     ///
     /// # Errors
-    /// [`RenderError::Action`] for the first that cannot be carried out; otherwise what became of the page.
-    pub async fn perform(&self, actions: &[Action], has_acted: &AtomicBool) -> Result<ActionResults, RenderError> {
+    /// [`RenderError::Action`] for the first that cannot be carried out; [`RenderError::ActedBefore`]; otherwise what became
+    /// of the page.
+    pub async fn perform(&self, actions: &[Action], acting: &Acting) -> Result<ActionResults, RenderError> {
         self.focus(true).await?;
         let mut results = ActionResults::default();
         let mut room = RESULTS;
         for (index, action) in actions.iter().enumerate() {
             let before = size(&results);
             if action.acts_again() || matches!(action, Action::ExecuteJavascript { .. }) {
-                has_acted.store(true, Ordering::Relaxed);
+                acting.begin().await?;
             }
             self.one(action, &mut results).await.map_err(|trouble| named(index, action, trouble))?;
             let Some(left) = room.checked_sub(size(&results) - before) else {
