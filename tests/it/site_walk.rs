@@ -156,6 +156,7 @@ async fn redirects_charsets_and_codings_are_understood() {
     let mut pages = vec![
         page("/redirect/loop", Error(500, "SCRAPE_SITE_ERROR")),
         page("/redirect/meta/2", Truth("/article/2")),
+        page("/redirect/refresh/2", Truth("/article/2")),
         page("/redirect/setcookie", Text(200, &["hop"])),
         page("/redirect/long", Truth("/article/1")),
         page("/redirect/302/100", Error(500, "SCRAPE_SITE_ERROR")),

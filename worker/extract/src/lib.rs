@@ -79,6 +79,7 @@ mod things;
 mod tokens;
 mod tree;
 
+pub use metadata::refresh_to;
 pub use sketch::Sketch;
 
 use std::cell::OnceCell;

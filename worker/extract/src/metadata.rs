@@ -287,6 +287,11 @@ pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
         .filter(|&i| dom.attr(i, &local_name!("http-equiv")).is_some_and(|h| h.trim().eq_ignore_ascii_case("refresh")))
         .filter(|&i| !dom.ancestors(i).any(|above| matches!(dom.tag(above), Tag::Noscript | Tag::Template)))
         .find_map(|i| dom.attr(i, &local_name!("content")))?;
+    refresh_to(content, |target| addresses.resolve(target))
+}
+
+/// The same of what it says, which a `Refresh` header says, too. `resolve` makes an address of a target.
+pub fn refresh_to(content: &str, resolve: impl FnOnce(&str) -> Option<String>) -> Option<(u32, url::Url)> {
     let content = content.trim();
     let digits = content.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(content.len());
     let seconds = content[..digits].split('.').next().and_then(|s| s.parse::<u32>().ok()).unwrap_or(0);
@@ -299,10 +304,7 @@ pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
     if target.is_empty() {
         return None;
     }
-    url::Url::parse(&addresses.resolve(target)?)
-        .ok()
-        .filter(|u| matches!(u.scheme(), "http" | "https"))
-        .map(|u| (seconds, u))
+    url::Url::parse(&resolve(target)?).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| (seconds, u))
 }
 
 #[cfg(test)]

@@ -121,6 +121,8 @@ pub struct Fetched {
     pub http_charset: Option<String>,
     /// When the site wants to be asked again, if it says so.
     pub retry_after: Option<Duration>,
+    /// Where the site leads readers on from here, and after how long: the `Refresh` header as sent.
+    pub refresh: Option<String>,
     /// With its content codings undone.
     pub body: Bytes,
     /// A content coding broke off: `body` is the readable part.
@@ -371,6 +373,7 @@ impl Inner {
             http_charset: content_type.as_deref().and_then(charset),
             content_type,
             retry_after: retry_after::asked(&head),
+            refresh: head.get(header::REFRESH).map(text),
             url,
             status,
             body: body.bytes,
@@ -641,6 +644,7 @@ mod tests {
             content_type: Some(content_type.to_owned()),
             http_charset: None,
             retry_after: None,
+            refresh: None,
             body: Bytes::new(),
             incomplete: false,
             is_trusted: true,

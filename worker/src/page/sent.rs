@@ -141,6 +141,7 @@ impl Kept {
                 content_type: head.content_type.clone(),
                 http_charset: head.charset.clone(),
                 retry_after: None,
+                refresh: None,
                 body: body?.into(),
                 incomplete: false,
                 // Nothing else is kept.

@@ -110,7 +110,11 @@ fn from_html(
     let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
     let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
     let signals = parsed.signals();
-    if let Some((seconds, target)) = signals.meta_refresh.clone()
+    let by_header = || {
+        let join = |target: &str| response.url.join(target).ok().map(String::from);
+        fetched.refresh.as_deref().and_then(|content| extract::refresh_to(content, join))
+    };
+    if let Some((seconds, target)) = signals.meta_refresh.clone().or_else(by_header)
         && seconds <= REFRESH_SECONDS
         && target != response.url
         && target != *asked
