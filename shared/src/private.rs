@@ -59,7 +59,10 @@ pub fn make(path: &Path) -> io::Result<File> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let owner = fs::metadata(folder)?;
         if owner.uid() != 0 {
-            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            // Where root may not do that, the file is made all the same.
+            if let Err(error) = fchown(&file, Some(owner.uid()), Some(owner.gid())) {
+                tracing::warn!(%error, path = %path.display(), "this belongs to root, and not to its folder's owner");
+            }
         }
     }
     Ok(file)

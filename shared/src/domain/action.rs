@@ -152,6 +152,11 @@ impl Action {
     pub const fn acts_again(&self) -> bool {
         self.is_replayed() && !matches!(self, Self::Wait(_))
     }
+
+    /// Whether it may have an effect on the site that a second time would double, which a look at the page has not.
+    pub const fn may_have_effect(&self) -> bool {
+        !matches!(self, Self::Wait(_) | Self::Scroll { .. } | Self::Screenshot(_) | Self::Scrape | Self::Pdf(_))
+    }
 }
 
 /// What actions brought, each list in the order of execution (wire 3.6). All four are there, also when empty.

@@ -46,9 +46,6 @@ pub enum RenderError {
     /// An action cannot be carried out; the text names it.
     #[error("{0}")]
     Action(String),
-    /// The same after an action that may have had its effect, so that the page is not asked for again.
-    #[error("{0}")]
-    AfterActions(Box<RenderError>),
     /// An earlier try has begun with the page's actions and was lost.
     #[error("the actions were begun before")]
     ActedBefore,
@@ -98,7 +95,6 @@ impl RenderError {
             Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
-            Self::AfterActions(error) => error.code(),
             Self::ActedBefore | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
                 ErrorCode::AllEnginesFailed
             }
@@ -108,11 +104,6 @@ impl RenderError {
     /// Whether the failure is ours, so that the same page may succeed on another try.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
-    }
-
-    /// Of a page on which an action may have had its effect: final, whosever doing it is.
-    pub(super) fn after_actions(self) -> Self {
-        if self.is_retryable() || self.is_of_ads() { Self::AfterActions(Box::new(self)) } else { self }
     }
 
     /// Whether the page itself lies behind an ad host (a click counter, say), which was refused. A reader would get
@@ -143,7 +134,6 @@ impl RenderError {
             }
             Self::NotHtml { content_type: None, .. } => "The URL gives a download, not a page.".into(),
             Self::Action(text) => text.clone(),
-            Self::AfterActions(error) => error.message(),
             Self::ActedBefore => {
                 "The worker was lost after it had begun with the page's actions, which may have had their effect: they are \
                  not begun again."
@@ -214,10 +204,6 @@ mod tests {
     fn only_failures_of_ours_are_tried_again() {
         assert!(RenderError::BrowserLost.is_retryable());
         assert!(!RenderError::Timeout.is_retryable());
-        assert!(!RenderError::Dns.is_retryable());
-        for error in [RenderError::BrowserLost, RenderError::Proxy, RenderError::Site("ERR_BLOCKED_BY_CLIENT".into())] {
-            let (code, after) = (error.code(), error.after_actions());
-            assert!(!after.is_retryable() && !after.is_of_ads() && after.code() == code, "{after:?}");
-        }
+        assert!(!RenderError::Dns.is_retryable() && !RenderError::ActedBefore.is_retryable());
     }
 }

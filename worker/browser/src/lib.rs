@@ -123,9 +123,9 @@ impl RenderRequest {
         self.screenshot.is_some() || self.want_branding || self.actions.iter().any(Action::shows_pictures)
     }
 
-    /// What came of it: a failure is final once an action may have had its effect.
-    fn judge(&self, outcome: Result<Rendered, RenderError>) -> Result<Rendered, RenderError> {
-        if self.acting.has_begun() { outcome.map_err(RenderError::after_actions) } else { outcome }
+    /// Whether it is rendered once more with ads after this: they have kept its page away, and nothing has had its effect.
+    fn wants_ads_after(&self, error: &RenderError) -> bool {
+        self.block_ads && error.is_of_ads() && !self.acting.has_begun()
     }
 
     /// A request with the defaults of a scrape and 60 s.

@@ -219,10 +219,10 @@ impl BrowserPool {
     /// # Errors
     /// See [`RenderError`]; [`RenderError::is_retryable`] tells failures of ours from those of the page.
     pub async fn render(&self, mut request: RenderRequest) -> Result<Rendered, RenderError> {
-        match request.judge(self.render_once(&request).await) {
-            Err(error) if request.block_ads && error.is_of_ads() => {
+        match self.render_once(&request).await {
+            Err(error) if request.wants_ads_after(&error) => {
                 request.block_ads = false;
-                request.judge(self.render_once(&request).await)
+                self.render_once(&request).await
             }
             outcome => outcome,
         }

@@ -57,10 +57,10 @@ impl Solo {
         let brought = Brought::note(&self.process.cdp, &request, clock::deadline(CALL)).await?;
         let _ = self.brought.set(brought);
         let render = async {
-            match request.judge(page::render(&self.process, &request).await) {
-                Err(error) if request.block_ads && error.is_of_ads() => {
+            match page::render(&self.process, &request).await {
+                Err(error) if request.wants_ads_after(&error) => {
                     request.block_ads = false;
-                    request.judge(page::render(&self.process, &request).await)
+                    page::render(&self.process, &request).await
                 }
                 outcome => outcome,
             }

@@ -142,7 +142,7 @@ pub fn judge(task: &PageTask, result: Tried) -> Outcome {
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
     let rested = error.rest.as_ref().and_then(|rest| rest.run_at);
-    let again = rested.or_else(|| error.is_retryable.then(next).flatten());
+    let again = rested.or_else(|| error.is_retryable.then(next).flatten()).filter(|_| !task.attempted.has_acted());
     let outcome = if again.is_some() { "retry" } else { "failed" };
     pages.with_label_values(&["none", outcome]).inc();
     tracing::info!(

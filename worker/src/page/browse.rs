@@ -1,7 +1,7 @@
 //! A page in a browser: in the worker's pool, or in one of its own with what a profile holds.
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::time::Instant;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::profile::ProfileUse;
@@ -35,8 +35,15 @@ pub async fn browse(
 
 impl Permit for PageTask {
     fn begin(&self) -> BoxFuture<'_, Result<bool, String>> {
-        let begun = acting::begin(&self.context.process.db, &self.page);
-        begun.map_err(|error| format!("that the actions begin cannot be written down: {error}")).boxed()
+        let begin = async {
+            let begun = acting::begin(&self.context.process.db, &self.page).await;
+            let begun = begun.map_err(|error| format!("that the actions begin cannot be written down: {error}"))?;
+            if begun {
+                self.attempted.acts();
+            }
+            Ok(begun)
+        };
+        begin.boxed()
     }
 }
 

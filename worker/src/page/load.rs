@@ -51,8 +51,7 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
             let (span, step) = (traces::below(task.trace, "extract", Side::Internal), task.attempted.step("extract"));
             let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
             drop((span, step));
-            // An action may have had its effect, so no other proxy is tried.
-            Ok(Loaded { made, engine: Engine::Browser, is_blocked: is_blocked && options.actions.is_empty() })
+            Ok(Loaded { made, engine: Engine::Browser, is_blocked })
         }
         Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
             let text = format!("{} No actions can be performed on it.", error.message());

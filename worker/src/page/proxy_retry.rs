@@ -24,7 +24,7 @@ pub async fn load_page(task: &PageTask, deadline: Instant) -> Result<Loaded, Pag
         Ok(loaded) => loaded.is_blocked,
         Err(error) => error.may_be_refusal(),
     };
-    if mode != ProxyMode::Auto || !is_blocked || !has_enhanced {
+    if mode != ProxyMode::Auto || !is_blocked || !has_enhanced || task.attempted.has_acted() {
         return first;
     }
     match (load_by(task, ProxyKind::Enhanced, deadline).await, first) {
@@ -53,7 +53,8 @@ async fn load_by(task: &PageTask, kind: ProxyKind, deadline: Instant) -> Result<
         proxies.suspect(&chosen).await;
         failed.push(chosen.place);
         let is_last = ProxyRoute::choose(proxies, location, kind, &failed).chosen.is_none();
-        if is_last || failed.len() >= ProxyPools::TRIES || clock::instant() >= deadline {
+        let is_over = failed.len() >= ProxyPools::TRIES || clock::instant() >= deadline;
+        if is_last || is_over || task.attempted.has_acted() {
             return outcome;
         }
     }

@@ -68,10 +68,10 @@ pub async fn respect_rendered(
     }
 }
 
-/// Whether a page may be asked for again at all. An action may have had its effect.
+/// Whether a page may be asked for again at all.
 fn can_come_back(task: &PageTask) -> bool {
     let has_tries = task.spec.kind == JobKind::Scrape || task.page.tries + 1 < MAX_TRIES;
-    task.options().actions.is_empty() && task.spec.kind != JobKind::Map && has_tries
+    !task.attempted.has_acted() && task.spec.kind != JobKind::Map && has_tries
 }
 
 /// How long the page waits; `None`: it cannot.

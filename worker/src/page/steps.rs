@@ -1,5 +1,6 @@
 //! What an attempt does and how long each step takes, for whoever looks at the page in the console.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
@@ -13,6 +14,8 @@ const MOST: usize = 16;
 pub struct Attempted {
     /// What got the page, when it is known.
     pub engine: OnceLock<&'static str>,
+    /// An action may have had its effect on the site: whatever fails now is final, and nobody asks for the page again.
+    has_acted: AtomicBool,
     began: Stopwatch,
     steps: Mutex<Vec<Step>>,
 }
@@ -31,7 +34,20 @@ pub struct Underway<'a> {
 
 impl Attempted {
     pub fn begin() -> Self {
-        Self { engine: OnceLock::new(), began: Stopwatch::start(), steps: Mutex::default() }
+        Self {
+            engine: OnceLock::new(),
+            has_acted: AtomicBool::new(false),
+            began: Stopwatch::start(),
+            steps: Mutex::default(),
+        }
+    }
+
+    pub fn acts(&self) {
+        self.has_acted.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_acted(&self) -> bool {
+        self.has_acted.load(Ordering::Relaxed)
     }
 
     pub fn step(&self, name: &'static str) -> Underway<'_> {

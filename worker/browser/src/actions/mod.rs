@@ -151,7 +151,7 @@ impl Runner<'_> {
         let mut room = RESULTS;
         for (index, action) in actions.iter().enumerate() {
             let before = size(&results);
-            if action.acts_again() || matches!(action, Action::ExecuteJavascript { .. }) {
+            if action.may_have_effect() {
                 acting.begin().await?;
             }
             self.one(action, &mut results).await.map_err(|trouble| named(index, action, trouble))?;
