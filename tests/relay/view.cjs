@@ -15,7 +15,7 @@ let passed = 0, failed = 0;
 
 async function test(name, body) {
   let timer;
-  const bound = new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 40 s')), 40_000); });
+  const bound = new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 100 s')), 100_000); });
   try {
     await Promise.race([body(), bound]);
     passed += 1;
@@ -29,7 +29,7 @@ async function test(name, body) {
 }
 
 async function until(what, body) {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + 40_000;
   for (;;) {
     if (await body()) return;
     if (Date.now() > end) throw new Error(`never: ${what}`);
@@ -66,15 +66,16 @@ const click = async (viewer, x, y) => viewer.page().mouse.click(...await at(view
 async function main() {
   await new Promise((done) => site.listen(0, '127.0.0.1', done));
   const SITE = `http://127.0.0.1:${site.address().port}`;
-  const remote = await chromium.connectOverCDP(CDP_URL);
+  const remote = await chromium.connectOverCDP(CDP_URL, { timeout: 90_000 });
   const target = await remote.contexts()[0].newPage();
   // Without this Playwright answers dialogs itself.
   target.on('dialog', () => {});
-  const local = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const local = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'], timeout: 90_000 });
   const context = await local.newContext({ viewport: { width: 1100, height: 760 } });
   const problems = [];
   const open = async (url, options) => {
     const page = await (options ? await local.newContext(options) : context).newPage();
+    page.setDefaultTimeout(60_000);
     page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
     page.on('pageerror', (error) => problems.push(String(error)));
     await page.goto(url);

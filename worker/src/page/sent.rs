@@ -124,7 +124,7 @@ impl Answer {
 
 /// What was kept, as if it came now.
 pub enum Kept {
-    Fetched(Fetched),
+    Fetched(Box<Fetched>),
     Rendered(Box<Rendered>),
 }
 
@@ -135,7 +135,7 @@ impl Kept {
         let head = &found.head;
         let [body, dom, shot, branding] = content.into_parts();
         let Some(dom) = dom else {
-            return Some(Self::Fetched(Fetched {
+            return Some(Self::Fetched(Box::new(Fetched {
                 url: head.url.clone(),
                 status: head.status,
                 content_type: head.content_type.clone(),
@@ -146,7 +146,7 @@ impl Kept {
                 incomplete: false,
                 // Nothing else is kept.
                 is_trusted: true,
-            }));
+            })));
         };
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
         let rendered = Rendered {

@@ -24,7 +24,7 @@ pub async fn from_stored(
     let request = PageRequest::of_stored(task, found)?;
     match kept {
         Kept::Rendered(rendered) => Ok(Some(from_rendered(task, &request, *rendered).await?.0)),
-        Kept::Fetched(fetched) => match from_fetched(task, &request, fetched, deadline).await? {
+        Kept::Fetched(fetched) => match from_fetched(task, &request, *fetched, deadline).await? {
             FromFetched::Page { made, .. } => Ok(Some(made)),
             FromFetched::NeedsBrowser | FromFetched::Refresh(_) => Ok(None),
         },
