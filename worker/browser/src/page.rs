@@ -51,6 +51,8 @@ use super::{RenderRequest, Rendered, Shot, branding, egress};
 const RESERVE: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(2);
 /// The least that is kept back for a screenshot.
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
+/// More of a document's text than a refusal of the proxy has, and little of a page's.
+const FIRST_WORDS: &str = "document.documentElement.textContent.slice(0, 500)";
 
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
@@ -519,7 +521,7 @@ impl Render<'_> {
         if url.scheme() == "http"
             && settled.content_type == "text/plain"
             && matches!(settled.status, 400 | 403 | 502)
-            && let Some(refusal) = egress::told(&self.text().await?)
+            && let Some(refusal) = egress::told(&self.first_words().await?)
         {
             return Err(refusal);
         }
@@ -547,9 +549,9 @@ impl Render<'_> {
         asked == *url
     }
 
-    /// What a document says.
-    async fn text(&self) -> Result<String, RenderError> {
-        let text = json!({ "expression": "document.documentElement.textContent", "returnByValue": true });
+    /// What a document says in its first words: a refusal of the proxy has no more, and a page of the site may have any number.
+    async fn first_words(&self) -> Result<String, RenderError> {
+        let text = json!({ "expression": FIRST_WORDS, "returnByValue": true });
         let said = self.tab.process.cdp.send_as::<Said>(Runtime::Evaluate::NAME, Some(&self.tab.session), text);
         Ok(said.by(self.deadline).await?.result.value.unwrap_or_default())
     }
