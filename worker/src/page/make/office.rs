@@ -11,6 +11,7 @@ use weir_shared::error_code::ErrorCode;
 
 use super::html::{self, extract_options};
 use crate::extract::{self, ExtractOptions, PageInput};
+use crate::fetch::media_type;
 use crate::office::{self, FileNames, OfficeError, OfficeFile};
 use crate::page::cpu::blocking;
 use crate::page::draft::{Draft, Made, SiteResponse};
@@ -32,7 +33,7 @@ pub async fn document(
     deadline: Instant,
 ) -> Result<Made, PageError> {
     let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
-    let names = FileNames { name, content_type: response.content_type.clone() };
+    let names = FileNames { name, content_type: response.content_type.as_deref().and_then(media_type) };
     let timeout = task.options().timeout;
     let read = office::read(file, &names, task.holder(), by).await.map_err(|error| refusal(&error, &names, timeout))?;
     blocking(task.holder(), move || made(&task, response, read)).await
