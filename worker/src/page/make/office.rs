@@ -117,7 +117,8 @@ mod tests {
     fn an_empty_file_is_told_of_no_scripts_whatever_else_is_said_of_it() {
         let url = url::Url::parse("file:///empty.docx").unwrap();
         let input = PageInput { url: &url, html: "<html><body></body></html>", rendered: true };
-        for (tag, told) in [("main", "The file has no text."), ("[", "These are no CSS selectors: [. The file has no text.")]
+        for (tag, told) in
+            [("main", "The file has no text."), ("[", "These are no CSS selectors: [. The file has no text.")]
         {
             let wanted =
                 ExtractOptions { markdown: true, include_tags: vec![tag.to_owned()], ..ExtractOptions::default() };
