@@ -268,7 +268,10 @@ async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_cr
     );
     assert_eq!(interact(caller, &path, "node", &tabs).await["result"], "9");
     assert_eq!(saw().await, site.url("/small/4"));
-    assert_eq!(interact(caller, &path, "node", "await tabs[8].goto(at + 5); 1").await["result"], "1");
+    assert_eq!(
+        interact(caller, &path, "node", "await tabs[8].bringToFront(); await tabs[8].goto(at + 5); 1").await["result"],
+        "1"
+    );
     assert_eq!(saw().await, site.url("/small/5"));
 
     for process in service.processes() {
