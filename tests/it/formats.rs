@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use weir_tests::{Database, FixtureSite, TestService, both_databases, documents_at, ended_at, markdown_of};
+use weir_tests::{
+    Database, FixtureSite, OwnPages, ServiceOptions, TestService, both_databases, documents_at, ended_at, markdown_of,
+};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
     service.post("/v2/scrape", &body).await.ok()["data"].clone()
@@ -181,6 +183,26 @@ async fn data_is_a_document_too() {
     assert!(markdown_of(&text).contains("<b>not bold</b>"));
     let data = of("/files/data.json").await;
     assert!(markdown_of(&data).starts_with("```json\n{"), "{data}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_sent_as_xhtml_is_not_swallowed_by_what_is_empty_in_it() {
+    let pages = OwnPages::start().await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0")).await;
+    let page = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title>Of XML</title>\
+        <script src='/x.js'/></head><body><p>Words of a page that is written in XML, for whoever reads it.</p>\
+        <p><a href='/next'>The next one</a></p></body></html>";
+    pages.put("/next", "<p>Words of the next page, which is written in HTML.</p>");
+    for content_type in ["application/xhtml+xml; charset=utf-8", "text/xml"] {
+        let url = pages.put_file("/", content_type, page);
+        let read =
+            scrape(&service, json!({ "url": url, "maxAge": 0, "formats": ["markdown", "rawHtml", "links"] })).await;
+        assert!(markdown_of(&read).contains("Words of a page that is written in XML"), "{content_type}: {read}");
+        assert_eq!((&read["rawHtml"], &read["links"]), (&json!(page), &json!([pages.url("/next")])), "{content_type}");
+    }
+    let map = service.post("/v2/map", &json!({ "url": pages.url("/"), "sitemap": "skip" })).await.ok();
+    let links: Vec<&str> = map["links"].as_array().unwrap().iter().filter_map(|link| link["url"].as_str()).collect();
+    assert!(links.contains(&pages.url("/next").as_str()), "{map}");
 }
 
 /// What the site says that a page of it tells.

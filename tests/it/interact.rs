@@ -251,7 +251,7 @@ async fn a_prompt_carries_nothing_out_by_an_address_that_leads_elsewhere() {
 async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_crashed() {
     let site = FixtureSite::start().await;
     let finish = || Said::does("finish", json!({ "answer": "done", "success": true }));
-    let (service, _model) = with_model(vec![finish(), finish(), finish()]).await;
+    let (service, _model) = with_model(vec![finish(), finish(), finish(), finish()]).await;
     let caller = service.caller();
     let path = scraped(caller, &json!({ "url": site.url("/small/1") })).await;
     let saw = async || {
@@ -259,14 +259,19 @@ async fn a_prompt_works_in_the_tab_that_was_used_last_and_past_tabs_that_have_cr
         assert_eq!(answer["success"], true, "{answer}");
         answer["steps"][0]["saw"]["url"].as_str().unwrap_or_default().to_owned()
     };
-    // Neither the first tab nor the last.
+    // Of many tabs one of the first, then the last.
     let tabs = format!(
         "const at = '{}'; const tabs = []; \
-         for (const n of [2, 3, 4]) {{ tabs.push(await context.newPage()); await tabs.at(-1).goto(at + n) }} \
-         await tabs[1].goto(at + 5); tabs.length",
+         for (let n = 10; n < 19; n++) {{ tabs.push(await context.newPage()); await tabs.at(-1).goto(at + n) }} \
+         await tabs[0].goto(at + 4); tabs.length",
         site.url("/small/")
     );
-    assert_eq!(interact(caller, &path, "node", &tabs).await["result"], "3");
+    assert_eq!(interact(caller, &path, "node", &tabs).await["result"], "9");
+    assert_eq!(saw().await, site.url("/small/4"));
+    assert_eq!(
+        interact(caller, &path, "node", "await tabs[8].bringToFront(); await tabs[8].goto(at + 5); 1").await["result"],
+        "1"
+    );
     assert_eq!(saw().await, site.url("/small/5"));
 
     for process in service.processes() {

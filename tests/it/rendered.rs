@@ -144,6 +144,14 @@ async fn what_a_script_leads_to_is_followed_and_read_as_what_it_is() {
     all_say(&service, &asked).await;
     let cookies = site.hits("/files/report.pdf").await;
     assert!(!format!("{cookies:?}").contains("gate=open"), "cookies of one origin go to no other: {cookies:?}");
+
+    // A file that a form was sent for is asked for by nobody else.
+    pages.put_file("/sent.json", "application/json", "{}");
+    let sends = format!("<body onload='document.forms[0].submit()'><form method=post action=/sent.json>{form}</form>");
+    let sends = pages.put_with("/to-sent", 200, &format!("<!DOCTYPE html><title>Bounce</title>{sends}"));
+    let answer = service.post("/v2/scrape", &json!({ "url": sends, "waitFor": 1 })).await;
+    assert_eq!(answer.code(), "SCRAPE_UNSUPPORTED_FILE_ERROR", "{}", answer.text);
+    assert_eq!(pages.heads("/sent.json").len(), 1, "it is not asked for again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -122,9 +122,9 @@ def error_text(error):
             clean(one.__context__)
             one = one.__cause__
 
-    shown = traceback.TracebackException.from_exception(error)
-    clean(shown)
-    return re.sub(r"\x1b\[[0-9;]*m", "", "".join(shown.format()))
+    trace = traceback.TracebackException.from_exception(error)
+    clean(trace)
+    return re.sub(r"\x1b\[[0-9;]*m", "", "".join(trace.format()))
 
 
 def shown(to_text, value):

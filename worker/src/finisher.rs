@@ -108,7 +108,7 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
     while let Some(first) = receiver.recv().await {
         let Some(first) = store.unless_late(first) else { continue };
         let mut urgent = is_urgent(&first.end);
-        let mut addresses = addresses(&first.end);
+        let mut addresses = addresses_of(&first.end);
         let mut group = vec![first];
         let deadline = clock::deadline(LINGER);
         while group.len() < GROUP && addresses < ADDRESSES {
@@ -120,7 +120,7 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
             let Some(next) = next else { break };
             let Some(next) = store.unless_late(next) else { continue };
             urgent |= is_urgent(&next.end);
-            addresses += self::addresses(&next.end);
+            addresses += addresses_of(&next.end);
             group.push(next);
         }
         store.commit(group).await;
@@ -134,7 +134,7 @@ fn is_urgent(end: &Finished) -> bool {
 }
 
 /// Addresses that a page leads its crawl to.
-fn addresses(end: &Finished) -> usize {
+fn addresses_of(end: &Finished) -> usize {
     match &end.outcome {
         Outcome::Crawled { discovery, .. } => discovery.addresses().count(),
         _ => 0,
@@ -215,7 +215,7 @@ impl Store {
         let mut count = 0;
         let fits = |submitted: &&Submitted| {
             let is_first_or_few = count < ADDRESSES;
-            count += addresses(&submitted.end);
+            count += addresses_of(&submitted.end);
             is_first_or_few
         };
         let group = waiting.iter().take(GROUP).take_while(fits).count();

@@ -78,10 +78,9 @@ pub enum SearchError {
 }
 
 /// What those backends say that have nothing.
+#[derive(Default)]
 struct Told<'a> {
-    /// When the search is over.
-    deadline: Instant,
-    /// It was while one was asked.
+    /// The search's time was over while one was asked.
     is_late: bool,
     /// What is known where all engines behind one were silent.
     silent: Option<Collected<'a>>,
@@ -89,13 +88,6 @@ struct Told<'a> {
     is_broken: bool,
     /// Which of them rest.
     resting: Vec<usize>,
-}
-
-impl Told<'_> {
-    fn until(deadline: Instant) -> Self {
-        let (silent, resting) = (None, Vec::new());
-        Self { deadline, is_late: false, silent, is_not_taken: false, is_broken: false, resting }
-    }
 }
 
 /// Why a backend gave nothing.
@@ -162,10 +154,10 @@ impl Backends {
         now: Timestamp,
     ) -> Result<(Vec<Hit>, Vec<String>), SearchError> {
         let nothing = || Collected::new(query, source, limit, now);
-        let mut told = Told::until(deadline);
+        let mut told = Told::default();
         // While there are others to ask, nobody waits for one that rests.
         for n in 0..self.backends.len() {
-            if let Some(collected) = self.ask(n, query, nothing(), Duration::ZERO, &mut told).await {
+            if let Some(collected) = self.ask(n, query, nothing(), (Duration::ZERO, deadline), &mut told).await {
                 return Ok(collected.finish());
             }
         }
@@ -174,7 +166,7 @@ impl Backends {
             && let Some(n) = (0..told.resting.len()).min_by_key(|n| self.backends[told.resting[*n]].1.rest())
         {
             let n = told.resting.swap_remove(n);
-            if let Some(collected) = self.ask(n, query, nothing(), PATIENCE, &mut told).await {
+            if let Some(collected) = self.ask(n, query, nothing(), (PATIENCE, deadline), &mut told).await {
                 return Ok(collected.finish());
             }
         }
@@ -192,16 +184,16 @@ impl Backends {
         Err(SearchError::Failed { retry_after })
     }
 
-    /// What a backend has found; `None`: nothing, for what is told then.
+    /// What a backend has found by the deadline, its rests waited for so long; `None`: nothing, for what is told then.
     async fn ask<'a>(
         &self,
         n: usize,
         query: &Query,
         mut collected: Collected<'a>,
-        patience: Duration,
+        (patience, deadline): (Duration, Instant),
         told: &mut Told<'a>,
     ) -> Option<Collected<'a>> {
-        let asked = tokio::time::timeout_at(told.deadline, self.pages(n, query, &mut collected, patience)).await;
+        let asked = tokio::time::timeout_at(deadline, self.pages(n, query, &mut collected, patience)).await;
         let Ok(asked) = asked else {
             told.is_late = true;
             return (!collected.is_empty()).then(|| {

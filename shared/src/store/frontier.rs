@@ -16,7 +16,7 @@ use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
 
-use super::page::end::{Finished, Found, Outcome};
+use super::page::end::{Discovery, Finished, Found, Outcome};
 use super::page::rows::{self, Claimed, NewPage, SITEMAP_IDX};
 use super::{Db, StoreError, StoreResult, Tx, crawls, jobs, team_lock};
 use urls::NewUrl;
@@ -157,33 +157,9 @@ async fn settle_job(
         let page = &end.page;
         match &end.outcome {
             Outcome::Crawled { document, discovery, .. } => {
-                let mut reason = document.is_none().then(|| "it is not one of the pages asked for".to_owned());
-                if let Some(end) = discovery.end.as_ref().filter(|_| reason.is_none())
-                    && take_alias(tx, job, state, page, end, dropped).await?.is_some()
-                {
-                    reason = Some("another page is the same".to_owned());
-                }
-                if let Some(canonical) = discovery.canonical.as_ref().filter(|_| reason.is_none()) {
-                    let owner = take_alias(tx, job, state, page, canonical, dropped).await?;
-                    reason = owner.filter(|owner| !owner.is_error).map(|owner| stands_for(owner.page));
-                }
+                settle_crawled(tx, state, page, (document.is_some(), discovery), dropped).await?;
                 if document.is_none() || discovery.is_error {
                     speaks_for_none.push(page.id);
-                }
-                if discovery.is_error {
-                    note_error(tx, page.id).await?;
-                }
-                if let Some(reason) = &reason {
-                    drop_page(tx, page.id, reason).await?;
-                    dropped.insert(page.id);
-                    state.admitted -= 1;
-                    state.dropped += 1;
-                }
-                if page.idx == 0 {
-                    settle_base(tx, job, discovery.base.as_deref().unwrap_or(&page.url)).await?;
-                }
-                if let Some(sentence) = &discovery.warning {
-                    crawls::warn(tx, job, sentence).await?;
                 }
                 found.extend(discovery.found.iter().map(|f| (f, page.depth + 1)));
                 blocked.extend(discovery.blocked.iter().map(|f| (f, page.depth + 1)));
@@ -234,6 +210,44 @@ async fn settle_job(
         growth.pages += grow(tx, job, ends[0].page.team_id, state, &found, &blocked, now).await?;
     }
     Ok(growth)
+}
+
+/// What a page that was read means for its crawl, beside its links: it may be another one again, and the start page says where
+/// the site is. `is_wanted`: its document is one of those asked for.
+async fn settle_crawled(
+    tx: &mut Tx,
+    state: &mut CrawlCounts,
+    page: &Claimed,
+    (is_wanted, discovery): (bool, &Discovery),
+    dropped: &mut HashSet<PageId>,
+) -> StoreResult<()> {
+    let job = page.job_id;
+    let mut reason = (!is_wanted).then(|| "it is not one of the pages asked for".to_owned());
+    if let Some(landing) = discovery.landing.as_ref().filter(|_| reason.is_none())
+        && take_alias(tx, job, state, page, landing, dropped).await?.is_some()
+    {
+        reason = Some("another page is the same".to_owned());
+    }
+    if let Some(canonical) = discovery.canonical.as_ref().filter(|_| reason.is_none()) {
+        let owner = take_alias(tx, job, state, page, canonical, dropped).await?;
+        reason = owner.filter(|owner| !owner.is_error).map(|owner| stands_for(owner.page));
+    }
+    if discovery.is_error {
+        note_error(tx, page.id).await?;
+    }
+    if let Some(reason) = &reason {
+        drop_page(tx, page.id, reason).await?;
+        dropped.insert(page.id);
+        state.admitted -= 1;
+        state.dropped += 1;
+    }
+    if let Some(base) = discovery.base_of(page) {
+        settle_base(tx, job, base).await?;
+    }
+    if let Some(sentence) = &discovery.warning {
+        crawls::warn(tx, job, sentence).await?;
+    }
+    Ok(())
 }
 
 /// Whether pages of the job are due already: whoever comes for them takes new ones too.

@@ -187,7 +187,7 @@ async fn duplicates_and_forbidden_pages_free_their_room() {
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/a", "/b"]);
         // /a ended at /b, which is being fetched: it is dropped. /b says it is /z, which nobody knows.
-        let ends_at = |path: &str| crawled(Discovery { end: Some(found(path).key), ..Discovery::default() });
+        let ends_at = |path: &str| crawled(Discovery { landing: Some(found(path).key), ..Discovery::default() });
         crawl.finish(vec![(&pages[0], ends_at("/b")), (&pages[1], ends_at("/z"))]).await;
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/c"]);
@@ -195,8 +195,8 @@ async fn duplicates_and_forbidden_pages_free_their_room() {
         let pages = crawl.claim().await;
         assert_eq!(urls(&pages), ["/d"]);
         // It ended at /a, whose page was dropped, and at /e, which was waiting: both are its own now.
-        let (end, canonical) = (Some(found("/a").key), Some(found("/e").key));
-        crawl.finish(vec![(&pages[0], crawled(Discovery { end, canonical, ..Discovery::default() }))]).await;
+        let (landing, canonical) = (Some(found("/a").key), Some(found("/e").key));
+        crawl.finish(vec![(&pages[0], crawled(Discovery { landing, canonical, ..Discovery::default() }))]).await;
         let job = crawl.job().await;
         assert_eq!((job.status, job.completed, job.total_shown()), (JobStatus::Completed, 3, 3));
         assert_eq!(job.credits_used, 3);
@@ -221,9 +221,9 @@ async fn a_crawl_of_nothing_but_duplicates_comes_to_an_end() {
             let pages = crawl.claim().await;
             let Some(page) = pages.first() else { break };
             fetched += 1;
-            let end = Some(found("/").key);
+            let landing = Some(found("/").key);
             let next = list(&[&format!("/{fetched}")]);
-            crawl.finish(vec![(page, crawled(Discovery { end, found: next, ..Discovery::default() }))]).await;
+            crawl.finish(vec![(page, crawled(Discovery { landing, found: next, ..Discovery::default() }))]).await;
         }
         assert_eq!(fetched, 103, "the limit and a hundred more");
         assert_eq!((crawl.job().await.status, crawl.job().await.completed), (JobStatus::Completed, 1));

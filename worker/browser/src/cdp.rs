@@ -386,7 +386,8 @@ fn span(text: &str, raw: &RawValue) -> Range<usize> {
     start..start + raw.get().len()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// A lock that outlives whoever panics with it: what it guards is whole at each moment.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

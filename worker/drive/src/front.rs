@@ -12,8 +12,8 @@ use crate::browser::cdp::Cdp;
 
 /// Time for a tab to say whether it is visible.
 const GLANCE: Duration = Duration::from_millis(500);
-/// Tabs that are asked.
-const GLANCES: usize = 8;
+/// Tabs that are asked, all at once. More than anybody works in; a page can open any number.
+const GLANCES: usize = 50;
 
 /// A tab as it is asked.
 #[derive(Debug, Clone)]
@@ -22,8 +22,8 @@ pub struct Seen {
     pub url: String,
 }
 
-/// The tabs, first of all the one that the browser shows in front, or where something was loaded last. `tabs`: newest first;
-/// more than a few are left out.
+/// The tabs, first of all the one that the browser shows in front, or where something was loaded last. `tabs`: in any order,
+/// as the browser lists its tabs in none that says anything; what is more than [`GLANCES`] is left out.
 ///
 /// An empty tab comes last, and so does one that does not answer.
 pub async fn in_front(cdp: &Cdp, mut tabs: Vec<Seen>) -> Vec<String> {

@@ -4,7 +4,7 @@
 /// That of no text.
 pub const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// With one more byte or sign.
+/// With one more byte or character.
 pub fn add(digest: u64, part: impl Into<u64>) -> u64 {
     (digest ^ part.into()).wrapping_mul(0x0100_0000_01b3)
 }

@@ -25,6 +25,7 @@ use weir_shared::guard::AddressGuard;
 use weir_shared::retry_after;
 
 use super::caller::CallerHeaders;
+use super::content_type;
 use super::cookies::Jar;
 use super::decode::Collector;
 use super::error::{FetchError, is_missing_close_notify, is_stale_connection};
@@ -115,7 +116,7 @@ pub struct Fetched {
     /// Where the chain ended, without credentials; a fragment is carried along as browsers do.
     pub url: Url,
     pub status: u16,
-    /// The header as sent.
+    /// The header as sent; of several lines all, with commas.
     pub content_type: Option<String>,
     /// The charset in it, as written, without quotes.
     pub http_charset: Option<String>,
@@ -132,12 +133,9 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// The media type alone, lower case: `text/html` for `Text/HTML; charset=utf-8`. Of several, which servers and proxies
-    /// give one after the other, the last one that is a type, as browsers take it (WHATWG MIME Sniffing, "extract a MIME
-    /// type"); what is no type counts for none.
+    /// What the body is called: see [`content_type::media_type`].
     pub fn media_type(&self) -> Option<String> {
-        let types = self.content_type.as_deref()?.rsplit(',').filter_map(essence);
-        types.map(str::to_ascii_lowercase).next()
+        content_type::media_type(self.content_type.as_deref()?)
     }
 }
 
@@ -368,9 +366,9 @@ impl Inner {
             return Err(FetchError::Cut { host: host(&url).to_owned() });
         }
         let body = body.finish().map_err(body_error)?;
-        let content_type = head.get(header::CONTENT_TYPE).map(text);
+        let content_type = content_type::of(&head);
         Ok(Fetched {
-            http_charset: content_type.as_deref().and_then(charset),
+            http_charset: content_type.as_deref().and_then(content_type::charset),
             content_type,
             retry_after: retry_after::asked(&head),
             refresh: head.get(header::REFRESH).map(text),
@@ -533,23 +531,6 @@ pub(super) fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// The `charset` parameter of a content type.
-/// The type and subtype at the start of one entry of a `Content-Type`.
-fn essence(entry: &str) -> Option<&str> {
-    let essence = entry.split(';').next()?.trim();
-    let (kind, subtype) = essence.split_once('/')?;
-    let is_token = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
-    (is_token(kind) && is_token(subtype) && kind != "*").then_some(essence)
-}
-
-fn charset(content_type: &str) -> Option<String> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim().trim_matches(['"', '\'']).trim();
-        (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty()).then(|| value.to_owned())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -636,30 +617,23 @@ mod tests {
         fetch_with(url, &[], FetchConfig::default()).await
     }
 
-    #[test]
-    fn the_media_type_is_the_last_that_is_one() {
-        let fetched = |content_type: &str| Fetched {
-            url: Url::parse("http://x.test/").unwrap(),
-            status: 200,
-            content_type: Some(content_type.to_owned()),
-            http_charset: None,
-            retry_after: None,
-            refresh: None,
-            body: Bytes::new(),
-            incomplete: false,
-            is_trusted: true,
-        };
-        for (said, media) in [
-            ("Text/HTML; charset=utf-8", Some("text/html")),
-            ("text/plain, text/html; charset=utf-8", Some("text/html")),
-            ("text/html, */*", Some("text/html")),
-            ("text/html,", Some("text/html")),
-            ("foo", None),
-            ("text/", None),
-            ("", None),
-        ] {
-            assert_eq!(fetched(said).media_type().as_deref(), media, "{said}");
-        }
+    #[tokio::test]
+    async fn a_type_that_is_said_in_several_lines_is_the_last_one() {
+        let (port, _) = site(|_| {
+            let head = "Content-Type: text/plain; charset=latin1\r\nContent-Type: text/html; charset=utf-8\r\n\
+                Content-Type: text/html";
+            Some(format!("HTTP/1.1 200 OK\r\n{head}\r\nContent-Length: 0\r\n\r\n"))
+        })
+        .await;
+        let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
+        let headers = CallerHeaders::default();
+        let fetcher = fetcher(FetchConfig::default());
+        let fetched = fetcher.fetch(request(&url, &headers)).await.unwrap();
+        assert_eq!(fetched.media_type().as_deref(), Some("text/html"));
+        assert_eq!(fetched.http_charset.as_deref(), Some("utf-8"));
+        let opened = fetcher.open(request(&url, &headers)).await.unwrap();
+        assert_eq!(opened.media_type(), fetched.media_type());
+        assert_eq!(opened.content_type, fetched.content_type);
     }
 
     #[tokio::test]
@@ -912,18 +886,5 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{inner}");
         }
         assert_eq!(connections.load(Ordering::SeqCst), 1);
-    }
-
-    #[test]
-    fn the_charset_is_read_as_sites_write_it() {
-        for (content_type, expected) in [
-            ("text/html", None),
-            ("text/html; charset=utf-8", Some("utf-8")),
-            ("text/html;Charset=\"Shift_JIS\"; x=y", Some("Shift_JIS")),
-            ("text/html; a=b; charset = 'latin1'", Some("latin1")),
-            ("text/html; charset=", None),
-        ] {
-            assert_eq!(charset(content_type).as_deref(), expected, "{content_type}");
-        }
     }
 }

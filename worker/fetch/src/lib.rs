@@ -6,6 +6,7 @@
 
 mod ads;
 mod caller;
+mod content_type;
 mod cookies;
 mod decode;
 mod error;
@@ -22,6 +23,7 @@ mod upstream;
 
 pub use self::ads::{AdHosts, AdListError};
 pub use self::caller::CallerHeaders;
+pub use self::content_type::media_type;
 pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::pools::{Chosen, ProxyKind, ProxyPools};

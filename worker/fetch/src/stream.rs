@@ -12,9 +12,10 @@ use reqwest::header;
 use tokio::time::Instant;
 use url::Url;
 
+use super::content_type;
 use super::decode::{Coding, ZSTD_WINDOW_LOG, is_zlib_header};
 use super::error::{FetchError, is_missing_close_notify};
-use super::http::{Arrived, FetchRequest, ends_by_close, host, text};
+use super::http::{Arrived, FetchRequest, ends_by_close, host};
 
 /// A reader of decoded bytes, for a blocking thread.
 pub type Decoded = Box<dyn Read + Send>;
@@ -27,7 +28,7 @@ pub struct Opened {
     /// Where the redirects ended.
     pub url: Url,
     pub status: u16,
-    /// As sent.
+    /// As sent; of several lines all, with commas.
     pub content_type: Option<String>,
     /// Every site of the chain that was asked over TLS has shown a certificate that verifies.
     pub is_trusted: bool,
@@ -46,7 +47,7 @@ impl Opened {
         let codings = Coding::list(values).map_err(|error| FetchError::from_body(error, host(&url)))?;
         Ok(Self {
             status: response.status().as_u16(),
-            content_type: head.get(header::CONTENT_TYPE).map(text),
+            content_type: content_type::of(head),
             ends_by_close: ends_by_close(&response),
             url,
             is_trusted,
@@ -55,6 +56,11 @@ impl Opened {
             deadline: request.deadline,
             is_proxied: request.proxy.is_some(),
         })
+    }
+
+    /// What the body is called: see [`content_type::media_type`].
+    pub fn media_type(&self) -> Option<String> {
+        content_type::media_type(self.content_type.as_deref()?)
     }
 
     /// The next bytes as they came over the wire; `None` at the end. Fails when the connection does, and at the

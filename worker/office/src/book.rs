@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::archive::Archive;
-use crate::html::{document, outside, with_end_tags};
+use crate::html::{document, outside};
 use crate::package::join;
 use crate::text::decode_xml;
+use crate::xhtml::with_end_tags;
 use crate::xml::{Element, Tree};
 use crate::{ConvertError, Converted, Limits};
 

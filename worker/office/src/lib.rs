@@ -23,6 +23,7 @@
 //! archive, compound   the two containers: ZIP packages and OLE compound files
 //! xml, text           parts as trees; bytes as text
 //! html, list, table   what is written
+//! xhtml               what is read as HTML and written as XML
 //! package, properties what OOXML parts refer to; titles, authors, dates
 //! word, sheet, slides, book     a reader for each format
 //! ```
@@ -41,14 +42,15 @@ mod sheet;
 mod slides;
 mod text;
 mod word;
+mod xhtml;
 mod xml;
 
 use serde::{Deserialize, Serialize};
 
 pub use detect::{begins_as_office, detect};
 pub use formats::{FORMATS, Format, FormatInfo, Kind};
-pub use html::with_end_tags;
 pub use sheet::csv::separated;
+pub use xhtml::with_end_tags;
 
 /// What a file may cost. Counted while it is read, whatever the file says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

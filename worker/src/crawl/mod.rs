@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! frontier_memory, rules, turn   known addresses; what robots.txt says; when it is a page's turn
-//! visit, sitemaps                what a page leads to; what the sitemaps list
-//! ahead                          very many addresses, entered before their page ends
+//! visit                          what a page leads to
+//! ahead, sitemaps                very many addresses, entered before their page ends; what the sitemaps list
 //! page                           one page, around the attempt that every page has
 //! ```
 

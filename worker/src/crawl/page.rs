@@ -10,7 +10,7 @@ use weir_shared::store::page::end::{Encoded, Outcome};
 use weir_shared::store::page::rows::SITEMAP_IDX;
 
 use super::ahead;
-use super::rules::{path_and_query, rules_of};
+use super::rules::{forbids, rules_of};
 use super::sitemaps;
 use super::turn::wait_for_turn;
 use super::visit::Visit;
@@ -19,7 +19,7 @@ use crate::page::cpu::blocking;
 use crate::page::product::Harvest;
 use crate::page::rest;
 use crate::page::task::PageTask;
-use crate::site::{Robots, RobotsRules, SiteRoute};
+use crate::site::{Robots, SiteRoute};
 
 /// Works on a claimed page, or on the step that reads the sitemaps.
 pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
@@ -52,8 +52,8 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     // For what is kept of the page nothing is asked of the site, robots.txt neither: what is known of it counts.
     if let Some(stored) = attempt_stored(task).await {
         let robots = context.process.robots.known(&url, &route).filter(|_| !scope.options().ignore_robots_txt);
-        let route = Ended { route: &route, is_stored: true };
-        return end(task, scope, url, robots, route, stored).await;
+        let at_end = RobotsAtEnd { route: &route, is_stored: true };
+        return end(task, scope, url, robots, at_end, stored).await;
     }
     if let Some(outcome) = rest::resting(task).await {
         return outcome;
@@ -75,23 +75,19 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
         }
     }
     let tried = attempt(task).await;
-    end(task, scope, url, robots, Ended { route: &route, is_stored: false }, tried).await
-}
-
-fn forbids(rules: Option<&RobotsRules>, url: &Url) -> bool {
-    rules.is_some_and(|rules| !rules.allows(path_and_query(url)))
+    end(task, scope, url, robots, RobotsAtEnd { route: &route, is_stored: false }, tried).await
 }
 
 /// How robots.txt of the site where a page ended is had.
-struct Ended<'a> {
+struct RobotsAtEnd<'a> {
     route: &'a SiteRoute,
     /// No site was asked for the page, and none is for the file.
     is_stored: bool,
 }
 
-impl Ended<'_> {
+impl RobotsAtEnd<'_> {
     /// The file that counts for `end`, of a page that was asked for at `url` and whose own file is `robots`.
-    async fn robots(&self, task: &PageTask, robots: &Arc<Robots>, url: &Url, end: &Url) -> Option<Arc<Robots>> {
+    async fn get(&self, task: &PageTask, robots: &Arc<Robots>, url: &Url, end: &Url) -> Option<Arc<Robots>> {
         let store = &task.context.process.robots;
         if end.origin() == url.origin() {
             return Some(Arc::clone(robots));
@@ -106,7 +102,7 @@ async fn end(
     scope: &Arc<CrawlScope>,
     url: Url,
     robots: Option<Arc<Robots>>,
-    ended: Ended<'_>,
+    at_end: RobotsAtEnd<'_>,
     mut result: Tried,
 ) -> Outcome {
     let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
@@ -120,7 +116,7 @@ async fn end(
             // A page that is not delivered wherever it ended needs no other site's file.
             let is_open = page.idx == 0 || scope.is_in_reach(&harvest.url);
             let end_robots = match robots.filter(|_| is_open && harvest.url != url) {
-                Some(robots) => ended.robots(task, &robots, &url, &harvest.url).await,
+                Some(robots) => at_end.get(task, &robots, &url, &harvest.url).await,
                 None => None,
             };
             let end_rules = end_robots.map(|robots| rules_of(&robots, scope.options()));

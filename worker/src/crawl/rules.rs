@@ -10,8 +10,13 @@ pub fn rules_of(robots: &Robots, options: &CrawlOptions) -> RobotsRules {
     robots.rules(options.robots_user_agent.as_deref().unwrap_or(ROBOTS_AGENT))
 }
 
+/// Whether robots.txt forbids an address; without its rules nothing is forbidden.
+pub fn forbids(rules: Option<&RobotsRules>, url: &Url) -> bool {
+    rules.is_some_and(|rules| !rules.allows(path_and_query(url)))
+}
+
 /// What the rules of robots.txt are matched against.
-pub fn path_and_query(url: &Url) -> &str {
+fn path_and_query(url: &Url) -> &str {
     &url[url::Position::BeforePath..url::Position::AfterQuery]
 }
 

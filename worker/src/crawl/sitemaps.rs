@@ -15,10 +15,11 @@ use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::store::StoreResult;
-use weir_shared::store::frontier::{Ahead, enter_ahead, is_full};
+use weir_shared::store::frontier::is_full;
 use weir_shared::store::page::end::{Found, Outcome};
 use weir_shared::store::page::rows::Claimed;
 
+use super::ahead::Entry;
 use super::rules::{LinkJudge, rules_of};
 use crate::context::WorkerContext;
 use crate::page::cpu::blocking;
@@ -30,7 +31,7 @@ use crate::site::{RobotsRules, SiteRoute};
 
 /// Bound on the whole step.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Addresses put in at once.
+/// Addresses that are waited for before some are put in.
 const GROUP: usize = 1_000;
 /// Batches read ahead.
 const AHEAD: usize = 4;
@@ -103,6 +104,7 @@ async fn take_in(
     (rules, sites): (Option<Arc<RobotsRules>>, SiteRules),
     mut batches: mpsc::Receiver<Batch>,
 ) -> StoreResult<usize> {
+    let mut entry = Entry::new(context, page, 0, None);
     let mut count = 0;
     let mut keys: HashSet<String> = HashSet::new();
     let (mut found, mut blocked) = (Vec::new(), Vec::new());
@@ -127,8 +129,7 @@ async fn take_in(
         }
         if found.len() + blocked.len() >= GROUP || (is_last || is_idle) && !(found.is_empty() && blocked.is_empty()) {
             count += found.len();
-            let part = Ahead { found: &found, blocked: &blocked, depth: 0, base: None };
-            let wanted = enter_ahead(&context.process.db, page, part, context.process.db.now()).await?;
+            let wanted = entry.enter(&mut found.as_slice(), &mut blocked.as_slice()).await?;
             found.clear();
             blocked.clear();
             if !wanted.found {

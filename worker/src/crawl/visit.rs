@@ -9,7 +9,7 @@ use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::store::page::end::{Discovery, Found};
 
-use super::rules::{LinkJudge, path_and_query};
+use super::rules::{LinkJudge, forbids};
 use crate::page::product::Harvest;
 use crate::site::RobotsRules;
 
@@ -35,7 +35,7 @@ impl Visit {
     pub fn conclude(self, harvest: Harvest) -> (bool, Discovery) {
         let mut discovery = Discovery::default();
         let mut scope = Arc::clone(&self.scope);
-        if harvest.url != self.url && self.forbids_end(&harvest.url) {
+        if harvest.url != self.url && forbids(self.end_rules.as_ref(), &harvest.url) {
             return (false, self.blocked_at(&harvest.url));
         }
         if self.is_start {
@@ -51,7 +51,7 @@ impl Visit {
         let mut keys = HashSet::from([own]);
         if is_wanted {
             discovery.is_error = self.is_error;
-            discovery.end = Some(scope.key(&harvest.url)).filter(|key| keys.insert(key.clone()));
+            discovery.landing = Some(scope.key(&harvest.url)).filter(|key| keys.insert(key.clone()));
             let canonical = harvest.canonical.as_ref().filter(|url| self.is_trusted(&harvest.url, url));
             discovery.canonical = canonical.map(|url| scope.key(url)).filter(|key| keys.insert(key.clone()));
         }
@@ -61,10 +61,6 @@ impl Visit {
             self.follow(&scope, &harvest, keys, &mut discovery);
         }
         (is_wanted, discovery)
-    }
-
-    fn forbids_end(&self, end: &Url) -> bool {
-        self.end_rules.as_ref().is_some_and(|rules| !rules.allows(path_and_query(end)))
     }
 
     /// A redirect led where robots.txt forbids it: nothing of that page is used, and the crawl names it.
@@ -208,7 +204,7 @@ mod tests {
             None,
             &links,
         ));
-        assert!(wanted && found.end.is_none() && found.canonical.is_none());
+        assert!(wanted && found.landing.is_none() && found.canonical.is_none());
         assert_eq!(urls(&found.found), ["http://x.test/a", "http://x.test/b/", "http://x.test/d?q"]);
         assert_eq!(urls(&found.blocked), ["http://x.test/private/b"]);
         let shallow = CrawlOptions { max_discovery_depth: Some(1), ..CrawlOptions::default() };
@@ -221,7 +217,7 @@ mod tests {
         let to = |end: &str| {
             let (wanted, found) =
                 visit("http://x.test/a", false, CrawlOptions::default()).conclude(harvest(end, None, &[]));
-            (wanted, usize::from(found.end.is_some()))
+            (wanted, usize::from(found.landing.is_some()))
         };
         assert_eq!(to("http://x.test/b"), (true, 1));
         assert_eq!(to("https://www.x.test/a/"), (true, 0));

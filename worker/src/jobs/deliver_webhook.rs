@@ -218,15 +218,7 @@ async fn attempt(
             return Tried::PutOff;
         }
     };
-    // Jobs of earlier builds may have others.
-    let given = spec.headers.iter().filter(|(name, _)| may_carry(name));
-    let mut headers: Vec<(String, String)> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
-    headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
-    if let Some(secret) = secret {
-        let signature = signature(secret, &body);
-        headers.push(("X-Service-Signature".to_owned(), signature.clone()));
-        headers.push(("X-Firecrawl-Signature".to_owned(), signature));
-    }
+    let headers = headers_of(spec, secret, &body);
     let at = context.process.db.now();
     let sent = context.process.poster.post(PostRequest { url: &spec.url, headers, body, patience: PATIENCE }).await;
     let (status, error) = match sent {
@@ -251,6 +243,20 @@ async fn attempt(
         tracing::info!(delivery.id = %delivery.id, job.id = %delivery.job_id, attempt = delivery.attempt, outcome, error, "a webhook delivery failed");
     }
     Tried::Ended(Attempt { at, duration_ms: context.process.db.now().ms_since(at), status, error, next_at })
+}
+
+/// The caller's headers, and what tells the receiver that the body is ours.
+fn headers_of(spec: &WebhookSpec, secret: Option<&str>, body: &[u8]) -> Vec<(String, String)> {
+    // Jobs of earlier builds may have others.
+    let given = spec.headers.iter().filter(|(name, _)| may_carry(name));
+    let mut headers: Vec<(String, String)> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+    headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+    if let Some(secret) = secret {
+        let signature = signature(secret, body);
+        headers.push(("X-Service-Signature".to_owned(), signature.clone()));
+        headers.push(("X-Firecrawl-Signature".to_owned(), signature));
+    }
+    headers
 }
 
 /// The body of wire 7; `data` is spliced in as stored.

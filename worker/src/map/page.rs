@@ -17,6 +17,7 @@ use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError};
 use crate::page::cpu::blocking;
 use crate::page::kind::{BodyKind, sniff};
+use crate::page::xhtml;
 use crate::site::SiteRoute;
 
 /// What a page says.
@@ -64,7 +65,8 @@ pub async fn visit(
     }
     let read = blocking((team, Urgency::Direct), move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
-        Ok(read(fetched.url, fetched.status, &text, false))
+        let page_html = xhtml::as_html(&text, xhtml::is_sent_as(fetched.content_type.as_deref()));
+        Ok(read(fetched.url, fetched.status, &page_html, false))
     });
     read.await.map_err(|_| FetchError::Internal)
 }

@@ -62,7 +62,7 @@ pub fn sniff(media: &str, path: &str, body: &[u8]) -> BodyKind {
     }
 }
 
-/// The start of a body in lower case, from the first sign that is none of white space and no mark of the order of bytes.
+/// The start of a body in lower case, from the first character that is no white space and no mark of the order of bytes.
 fn read(start: &[u8]) -> String {
     let text = Encoding::for_bom(start)
         .map_or_else(|| String::from_utf8_lossy(start), |(marked, _)| marked.decode_with_bom_removal(start).0);
@@ -73,7 +73,7 @@ fn read(start: &[u8]) -> String {
 fn is_text(start: &[u8]) -> bool {
     // Other marks than that of UTF-8 say themselves what follows; decoding goes by them.
     let is_wide = Encoding::for_bom(start).is_some_and(|(marked, _)| marked != UTF_8);
-    // A sign of several bytes may begin within the start and end behind it.
+    // A character of several bytes may begin within the start and end behind it.
     let is_whole = || std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
     is_wide || (!start.contains(&0) && is_whole())
 }
@@ -147,7 +147,7 @@ mod tests {
             ("application/octet-stream", "/o/f.txt", b"a\xffb".to_vec(), BodyKind::Other),
             ("", "/o/f", b"<a/>".to_vec(), BodyKind::Html),
             ("", "/o/f.xml", b"<a/>".to_vec(), BodyKind::Xml),
-            // A sign of three bytes is cut in two by the end of what is looked at.
+            // A character of three bytes is cut in two by the end of what is looked at.
             ("", "/", cut("\u{6587}", 0), BodyKind::Text),
             ("", "/", cut("\u{6587}", 1), BodyKind::Text),
             ("", "/", b"\xef\xbb\xbf<!DOCTYPE html>".to_vec(), BodyKind::Html),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! error, kind, refusal       why there is no document; what a body is; whether an answer is a refusal
+//! xhtml                      pages that are XML to browsers
 //! scripted_hosts             which hosts need a browser
 //! cpu, product, steps, task  the threads that compute; what comes of a page, and in which steps; what each works on
 //! request                    where and how a page is asked for, by which proxy route
@@ -42,3 +43,4 @@ pub mod task;
 pub mod templates;
 pub mod uploaded;
 pub mod work;
+pub mod xhtml;

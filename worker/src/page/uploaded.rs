@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 use url::Url;
-use weir_office::{Format, Kind, begins_as_office, detect, with_end_tags};
+use weir_office::{Format, Kind, begins_as_office, detect};
 use weir_shared::clock;
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
@@ -17,13 +17,11 @@ use super::load::Loaded;
 use super::make::{html, office, pdf, picture};
 use super::product::Engine;
 use super::task::PageTask;
+use super::xhtml;
 use crate::extract::{self, PageInput};
 
 /// Pause between two tries to read a file whose place is away.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// What HTML is called that is XML.
-const XHTML: &str = "application/xhtml+xml";
 
 /// Makes the document of the file.
 ///
@@ -41,10 +39,9 @@ pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) ->
         let usual = || format.info().mime_types.first().map(|kind| (*kind).to_owned());
         response.content_type = response.content_type.or_else(usual);
     }
-    let is_xml = [name.and_then(|name| Some(name.rsplit_once('.')?.1)), said.and_then(|said| said.split(';').next())]
-        .into_iter()
-        .flatten()
-        .any(|word| ["xhtml", XHTML].iter().any(|known| word.trim().eq_ignore_ascii_case(known)));
+    let is_named_xhtml =
+        name.and_then(|name| name.rsplit_once('.')).is_some_and(|(_, e)| e.eq_ignore_ascii_case("xhtml"));
+    let is_xml = is_named_xhtml || xhtml::is_sent_as(said);
     let made = match format.map(Format::kind) {
         Some(Kind::Pdf) => pdf::document(task, response, file, deadline).await,
         Some(Kind::Image) => picture::document(task, response, file, deadline).await,
@@ -83,11 +80,10 @@ fn response(upload: &Upload) -> Result<SiteResponse, PageError> {
 
 /// Computes and blocks.
 fn from_html(task: &PageTask, mut response: SiteResponse, file: &[u8], is_xml: bool) -> Result<Made, PageError> {
-    let mut text = extract::charset::decode(file, None);
-    if is_xml || text.trim_start_matches('\u{feff}').starts_with("<?xml") {
-        text = with_end_tags(&text).into();
-    }
-    let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
+    let text = extract::charset::decode(file, None);
+    // No site stands behind a file to say what it is, so what the file says counts.
+    let page_html = xhtml::as_html(&text, is_xml || text.trim_start_matches('\u{feff}').starts_with("<?xml"));
+    let parsed = extract::parse(&PageInput { url: &response.url, html: &page_html, rendered: false });
     if parsed.signals().looks_script_rendered {
         let text = "The page seems to make its content by script, and no script of an uploaded file is run.";
         response.warnings.push(text.to_owned());

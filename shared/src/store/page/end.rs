@@ -133,7 +133,7 @@ pub struct Found {
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     /// Key of where its redirects ended.
-    pub end: Option<String>,
+    pub landing: Option<String>,
     /// Key of what the page calls itself: only a page that is well speaks for this one.
     pub canonical: Option<String>,
     /// The site answered with an error.
@@ -154,9 +154,14 @@ impl Discovery {
         self.found.iter().chain(&self.blocked)
     }
 
+    /// Where the crawl's site is, which its start page alone says: the address that was asked for, if it does not move it.
+    pub fn base_of<'a>(&'a self, page: &'a Claimed) -> Option<&'a str> {
+        (page.idx == 0).then(|| self.base.as_deref().unwrap_or(&page.url))
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.end.is_none()
+        self.landing.is_none()
             && self.canonical.is_none()
             && !self.is_error
             && self.found.is_empty()

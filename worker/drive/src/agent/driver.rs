@@ -208,7 +208,7 @@ impl BrowserDriver {
         let Found { target_infos } = self.browser("Target.getTargets", filter).await?;
         let tabs = target_infos.into_iter().filter(Info::is_tab);
         let tabs: Vec<Seen> = tabs.map(|tab| Seen { target: tab.target_id, url: tab.url }).collect();
-        // One alone need not be asked.
+        // Their order says nothing. One alone need not be asked.
         let tabs = match &tabs[..] {
             [tab] => vec![tab.target.clone()],
             _ => in_front(&self.cdp, tabs).await,

@@ -113,7 +113,7 @@ impl Words {
             if self.list.len() >= MOST_WORDS {
                 return;
             }
-            // Of the scripts without spaces each sign is a word.
+            // Of the scripts without spaces each character is a word.
             let is_word = c >= '\u{2e80}';
             if c.is_alphanumeric() && !is_word {
                 word = digest::add(word, c.to_ascii_lowercase());

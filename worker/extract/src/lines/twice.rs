@@ -64,7 +64,7 @@ fn says_something(lines: &Lines, dom: &Dom, at: usize) -> bool {
         letters += text.chars().filter(|c| c.is_alphabetic()).count();
         words += text.split_whitespace().count();
         last = text.trim_end().chars().last().unwrap_or(last);
-        // From the signs of Chinese and Japanese on, words have no spaces between them.
+        // From the characters of Chinese and Japanese on, words have no spaces between them.
         is_spaced &= !text.chars().any(|c| ('\u{2e80}'..'\u{ffff}').contains(&c));
     }
     letters >= LEAST_LETTERS && !matches!(last, ':' | '：') && (words >= LEAST_WORDS || !is_spaced)

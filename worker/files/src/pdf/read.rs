@@ -43,20 +43,7 @@ pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -
     let mut pages: Vec<Page> = Vec::new();
     let mut failed = None;
     let selected = PageSelection::Range(1..=total.min(request.max_pages.max(1)));
-    // Every field by itself: the defaults ask for the machine's threads, which a reader may not start.
-    let stream = PageStreamOptions {
-        error_mode: options.error_mode,
-        extract_text: true,
-        extract_resources: false,
-        min_image_dimension: options.min_image_dimension,
-        pages: selected,
-        password: None,
-        parallel: false,
-        suppress_low_confidence_ocr: options.suppress_low_confidence_ocr,
-        window_size: 1,
-        emit_progress_every: u32::MAX,
-    };
-    let streamed = parser.for_each_page(stream, |event| {
+    let streamed = parser.for_each_page(stream(&options, selected), |event| {
         match event {
             ParseEvent::DocumentStart { metadata, form_fields, .. } => {
                 text.fields = form_fields.iter().filter_map(filled_in).take(MAX_FIELDS).collect();
@@ -102,6 +89,23 @@ pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -
         return Err(PdfError::Damaged("its end is missing".to_owned()));
     }
     Ok(text)
+}
+
+/// How the pages are gone through. Every field by itself: the defaults ask for the machine's threads, which a reader may not
+/// start.
+fn stream(options: &ParseOptions, pages: PageSelection) -> PageStreamOptions {
+    PageStreamOptions {
+        error_mode: options.error_mode,
+        extract_text: true,
+        extract_resources: false,
+        min_image_dimension: options.min_image_dimension,
+        pages,
+        password: None,
+        parallel: false,
+        suppress_low_confidence_ocr: options.suppress_low_confidence_ocr,
+        window_size: 1,
+        emit_progress_every: u32::MAX,
+    }
 }
 
 /// Whether a file does not end as a PDF does.

@@ -74,8 +74,8 @@ pub fn separated(text: &str) -> (u8, &str) {
     }
 }
 
-/// Each byte that no quotes hold, with the one after it. Quotes hold a value where they begin it; elsewhere they are a sign
-/// like others, as for inches.
+/// Each byte that no quotes hold, with the one after it. Quotes hold a value where they begin it; elsewhere they are
+/// characters like others, as for inches.
 fn unquoted(text: &str, separator: u8, mut take: impl FnMut(u8, Option<u8>)) {
     let bytes = text.as_bytes();
     let (mut is_quoted, mut is_begin) = (false, true);
@@ -133,7 +133,7 @@ fn separator(text: &str) -> u8 {
         let mut alike: HashMap<usize, usize> = HashMap::new();
         lines.into_iter().filter(|count| *count > 0).for_each(|count| *alike.entry(count).or_default() += 1);
         let (lines, count) = alike.into_iter().map(|(count, lines)| (lines, count)).max().unwrap_or_default();
-        // Of signs that lines have equally often, what spaces follow is a sign of the text.
+        // Of characters that lines have equally often, one that spaces follow is of the text.
         (lines, Reverse(spaced), count)
     };
     // Of equals the last wins, so the comma stands there.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_within_a_value_is_a_sign_like_others() {
+    fn a_quote_within_a_value_is_a_character_like_others() {
         let rows = "2,\"Smith, John\",2\n".repeat(10_000);
         let text = format!("id,name,size\n1,\"He said \"\"5, 6\"\"\",5\" pipe\n{rows}");
         assert_eq!(widest(&text, b','), 3);

@@ -38,6 +38,8 @@ pub struct Grid {
     cells: Vec<Cell>,
     rows: Vec<Row>,
     links: HashMap<(u32, u32), String>,
+    /// Formulas whose values nobody has written down.
+    unsolved: usize,
     limit: usize,
     /// Bytes of the sheet's own texts.
     text_limit: usize,
@@ -67,6 +69,7 @@ impl Grid {
         self.cells.clear();
         self.rows.clear();
         self.links.clear();
+        self.unsolved = 0;
     }
 
     /// Begins a row; `number` is for links.
@@ -108,6 +111,16 @@ impl Grid {
             }
             self.cells.push(Cell { column, from, to });
         }
+    }
+
+    /// Counts a formula whose value the file does not hold.
+    pub fn leave_unsolved(&mut self) {
+        self.unsolved += 1;
+    }
+
+    /// How many of those the sheet has.
+    pub fn unsolved(&self) -> usize {
+        self.unsolved
     }
 
     /// Makes a link of a cell.

@@ -39,6 +39,7 @@ impl Book {
         if self.tables.is_cut() {
             return;
         }
+        self.unsolved += grid.unsolved();
         self.tables.heading(name);
         self.tables.table(grid);
     }

@@ -57,7 +57,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         };
         let targets = Relations::of(&mut archive, &relation.target, limits)?;
         grid.clear();
-        read_sheet(&source, &mut grid, &mut formats, &shared, &targets, &mut book.unsolved)
+        read_sheet(&source, &mut grid, &mut formats, &shared, &targets)
             .ok_or_else(|| ConvertError::broken(format!("{} is not well-formed XML", relation.target)))?;
         book.sheet(&name, &mut grid);
     }
@@ -154,6 +154,23 @@ struct Cell {
     value: String,
 }
 
+impl Cell {
+    /// Reads the next one, from its start. `next_column`: where it is, if it does not say so.
+    fn begin(&mut self, start: &BytesStart<'_>, next_column: u32) {
+        let place = attribute(start, "r").and_then(reference).map(|(column, _)| column);
+        self.column = place.unwrap_or(next_column);
+        self.style = attribute(start, "s").and_then(|s| s.parse().ok()).unwrap_or(0);
+        self.kind = match attribute(start, "t") {
+            Some("s") => Kind::Shared,
+            Some("b") => Kind::Boolean,
+            Some("n") | None => Kind::Number,
+            Some(_) => Kind::Text,
+        };
+        self.has_formula = false;
+        self.value.clear();
+    }
+}
+
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
@@ -163,14 +180,13 @@ enum Kind {
     Text,
 }
 
-/// `None` when it is not well-formed. `unsolved` counts the formulas whose values the file does not hold.
+/// `None` when it is not well-formed.
 fn read_sheet(
     source: &str,
     grid: &mut Grid,
     formats: &mut Formats,
     shared: &[Shared],
     targets: &Relations,
-    unsolved: &mut usize,
 ) -> Option<()> {
     let mut reader = Reader::from_str(source);
     let mut row = 0;
@@ -195,32 +211,13 @@ fn read_sheet(
                         }
                     }
                     "c" => {
-                        let place = attribute(start, "r").and_then(reference).map(|(column, _)| column);
-                        cell.column = place.unwrap_or(next_column);
+                        cell.begin(start, next_column);
                         next_column = cell.column.saturating_add(1);
-                        cell.style = attribute(start, "s").and_then(|s| s.parse().ok()).unwrap_or(0);
-                        cell.kind = match attribute(start, "t") {
-                            Some("s") => Kind::Shared,
-                            Some("b") => Kind::Boolean,
-                            Some("n") | None => Kind::Number,
-                            Some(_) => Kind::Text,
-                        };
-                        cell.has_formula = false;
-                        cell.value.clear();
                     }
                     "f" => cell.has_formula = true,
                     "v" | "t" => is_value = is_open && !in_phonetic,
                     "rPh" => in_phonetic = is_open,
-                    "hyperlink" => {
-                        let target = start.attributes_raw();
-                        let id =
-                            target.split_once(":id=").and_then(|(_, rest)| rest.get(1..)?.split(['"', '\'']).next());
-                        let relation = id.and_then(|id| targets.get(id)).filter(|relation| relation.is_outside);
-                        let place = attribute(start, "ref").and_then(|r| reference(r.split(':').next()?));
-                        if let (Some(relation), Some((column, row))) = (relation, place) {
-                            grid.link(row, column, &relation.target);
-                        }
-                    }
+                    "hyperlink" => link(start, grid, targets),
                     _ => {}
                 }
             }
@@ -229,7 +226,9 @@ fn read_sheet(
                 "rPh" => in_phonetic = false,
                 "c" => {
                     // What comes to an empty text says that it is a text.
-                    *unsolved += usize::from(cell.has_formula && cell.value.is_empty() && cell.kind == Kind::Number);
+                    if cell.has_formula && cell.value.is_empty() && cell.kind == Kind::Number {
+                        grid.leave_unsolved();
+                    }
                     finish_cell(&cell, grid, formats, shared);
                 }
                 _ => {}
@@ -238,6 +237,17 @@ fn read_sheet(
             _ if is_value => add_text(&event, &mut cell.value),
             _ => {}
         }
+    }
+}
+
+/// Makes a link of the cell that an element is about, or of the first of several.
+fn link(start: &BytesStart<'_>, grid: &mut Grid, targets: &Relations) {
+    let said = start.attributes_raw();
+    let id = said.split_once(":id=").and_then(|(_, rest)| rest.get(1..)?.split(['"', '\'']).next());
+    let relation = id.and_then(|id| targets.get(id)).filter(|relation| relation.is_outside);
+    let place = attribute(start, "ref").and_then(|r| reference(r.split(':').next()?));
+    if let (Some(relation), Some((column, row))) = (relation, place) {
+        grid.link(row, column, &relation.target);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::page::request::PageRequest;
 use crate::page::sent::Sent;
 use crate::page::task::PageTask;
 use crate::page::templates::KnownSite;
+use crate::page::xhtml;
 
 /// Longest pause of a meta refresh that is followed, seconds.
 const REFRESH_SECONDS: u32 = 5;
@@ -108,7 +109,8 @@ fn from_html(
     (asked, site, lookout): (&Url, Option<KnownSite>, Option<Lookout>),
 ) -> Result<FromFetched, PageError> {
     let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
-    let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
+    let page_html = xhtml::as_html(&text, xhtml::is_sent_as(fetched.content_type.as_deref()));
+    let parsed = extract::parse(&PageInput { url: &response.url, html: &page_html, rendered: false });
     let signals = parsed.signals();
     let by_header = || {
         let join = |target: &str| response.url.join(target).ok().map(String::from);
@@ -144,7 +146,7 @@ fn from_html(
     if let Some(site) = site.filter(|_| !is_blocked) {
         site.learn(task, &response, &extracted);
     }
-    let source = lookout.map(|lookout| lookout.look(&parsed, &text, false));
+    let source = lookout.map(|lookout| lookout.look(&parsed, &page_html, false));
     let made = html::document(task, response, extracted, &text, source)?;
     Ok(FromFetched::Page { made, is_blocked })
 }

@@ -100,6 +100,11 @@ fn preformatted(text: &str) -> String {
 }
 
 /// A table in markdown; `None` when the text has but one column.
+///
+/// A file that is uploaded is read by `weir_office`, in a process that can be killed: it takes all bytes for a sheet whose empty
+/// columns are left out, guesses their charset, and refuses what is too wide. What a site sends is decoded by its head
+/// already, may be a text of one column after all, and is cut instead of refused; so it needs no process, and what separates
+/// its values is the one rule that both share.
 fn table(text: &str) -> Option<Said> {
     let (separator, text) = weir_office::separated(text);
     let mut reader =

@@ -62,8 +62,7 @@ pub async fn at_once(task: &PageTask, request: &PageRequest, deadline: Instant) 
         return Ok(None);
     }
     let opened = task.context.process.fetcher.open(request.to_fetch(task.options(), deadline)).await?;
-    let media_type = opened.content_type.as_deref().unwrap_or_default();
-    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media_type = opened.media_type().unwrap_or_default();
     if opened.status != 200 || media::of_address(&media_type, &opened.url) == Offers::default() {
         return Ok(None);
     }

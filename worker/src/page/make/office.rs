@@ -11,6 +11,7 @@ use weir_shared::error_code::ErrorCode;
 
 use super::html::{self, extract_options};
 use crate::extract::{self, ExtractOptions, PageInput};
+use crate::fetch::media_type;
 use crate::office::{self, FileNames, OfficeError, OfficeFile};
 use crate::page::cpu::blocking;
 use crate::page::draft::{Draft, Made, SiteResponse};
@@ -32,7 +33,7 @@ pub async fn document(
     deadline: Instant,
 ) -> Result<Made, PageError> {
     let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
-    let names = FileNames { name, content_type: response.content_type.clone() };
+    let names = FileNames { name, content_type: response.content_type.as_deref().and_then(media_type) };
     let timeout = task.options().timeout;
     let read = office::read(file, &names, task.holder(), by).await.map_err(|error| refusal(&error, &names, timeout))?;
     blocking(task.holder(), move || made(&task, response, read)).await
@@ -69,10 +70,13 @@ fn made(task: &PageTask, mut response: SiteResponse, read: OfficeFile) -> Result
     let input = PageInput { url: &response.url, html: &converted.html, rendered: true };
     let mut extracted = extract::extract(&input, &wanted);
     extracted.metadata = metadata;
-    if extracted.warning.as_deref() == Some(extract::EMPTY_RENDERED) {
-        extracted.warning = Some("The file has no text.".to_owned());
-    }
+    extracted.warning = extracted.warning.map(of_file);
     html::document(task, response, extracted, &converted.html, None)
+}
+
+/// A warning about a page in words for a file, which runs no scripts. It may be one sentence of several.
+fn of_file(warning: String) -> String {
+    warning.replace(extract::EMPTY_RENDERED, "The file has no text.")
 }
 
 /// Whether nothing is asked for that only a tree of elements tells: one of a sheet has a node for every cell.
@@ -103,4 +107,22 @@ pub fn name_in(url: &url::Url) -> Option<String> {
     let last = url.path_segments()?.next_back()?;
     let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
     (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_told_of_no_scripts_whatever_else_is_said_of_it() {
+        let url = url::Url::parse("file:///empty.docx").unwrap();
+        let input = PageInput { url: &url, html: "<html><body></body></html>", rendered: true };
+        for (tag, told) in
+            [("main", "The file has no text."), ("[", "These are no CSS selectors: [. The file has no text.")]
+        {
+            let wanted =
+                ExtractOptions { markdown: true, include_tags: vec![tag.to_owned()], ..ExtractOptions::default() };
+            assert_eq!(extract::extract(&input, &wanted).warning.map(of_file).as_deref(), Some(told));
+        }
+    }
 }

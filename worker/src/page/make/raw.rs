@@ -10,6 +10,7 @@ use crate::page::error::PageError;
 use crate::page::kind::BodyKind;
 use crate::page::product::Harvest;
 use crate::page::task::PageTask;
+use crate::page::xhtml;
 
 /// Makes the document of any response. Computes and blocks.
 pub fn document(task: &PageTask, response: SiteResponse, fetched: &Fetched, kind: BodyKind) -> Result<Made, PageError> {
@@ -26,7 +27,8 @@ pub fn document(task: &PageTask, response: SiteResponse, fetched: &Fetched, kind
 /// Where a page of HTML leads.
 fn links(fetched: &Fetched) -> Harvest {
     let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
-    let input = PageInput { url: &fetched.url, html: &text, rendered: false };
+    let page_html = xhtml::as_html(&text, xhtml::is_sent_as(fetched.content_type.as_deref()));
+    let input = PageInput { url: &fetched.url, html: &page_html, rendered: false };
     let found = extract::extract(&input, &ExtractOptions { links: true, ..ExtractOptions::default() });
     Harvest { url: fetched.url.clone(), canonical: found.signals.canonical, links: found.links.unwrap_or_default() }
 }

@@ -14,17 +14,20 @@
 //!
 //! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context, or is there when
 //! the next page takes the tab.
+//!
+//! `watch` says how a page comes to its end, and what is answered then; `verdict` whether that is a page of the site.
 
-use std::borrow::Cow;
+mod verdict;
+mod watch;
+
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
-use futures_util::FutureExt as _;
 use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Network, Page, Runtime, Storage};
+use headless_chrome::protocol::cdp::{Browser, Fetch, Network, Page, Storage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -36,8 +39,8 @@ use weir_shared::domain::action::ActionResults;
 use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
-use super::cdp::{CdpError, Events, Pending};
-use super::error::{FileAt, LedFile, RenderError};
+use super::cdp::{CdpError, Pending};
+use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::kept::{Conduct, TabKey};
 use super::locale::Place;
@@ -45,6 +48,7 @@ use super::shot::Camera;
 use super::tab::{BlankPage, KeptTab, Tab};
 use super::wait::{self, Look, Settled};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
+use watch::{LedTo, Watched, serve_events};
 
 /// Time kept back for the document to travel: a tenth of what the page has, since a machine that is slow to load a page is as
 /// slow to read it; within these bounds.
@@ -164,156 +168,6 @@ impl PageRoute {
         };
         Ok(Self { proxy, refuses_ads, own: None })
     }
-}
-
-/// How far the main document is.
-enum Loading {
-    NotYet,
-    Begun,
-    Done,
-    /// The browser stopped before the load event: the connection was cut in the middle, or the page has stopped itself. How
-    /// far the document had come tells which, once the page has answered.
-    Stopped(Instant, Pending<Said>),
-}
-
-/// How the browser shows a PDF that is announced as a page.
-const PDF_AS_PAGE: &str = "<html><head></head><body>%PDF-";
-
-/// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
-const CUT_AFTER: Duration = Duration::from_secs(1);
-
-/// Where a page led that is no document: a download.
-#[derive(Debug, Default)]
-struct LedTo {
-    file: Option<Url>,
-    /// By a form, so that its address alone is not what was asked for.
-    is_posted: bool,
-}
-
-/// A page while it is rendered.
-struct Watched<'a> {
-    tab: &'a Tab,
-    conduct: &'a Conduct,
-    is_read: &'a AtomicBool,
-    led_to: &'a Mutex<LedTo>,
-}
-
-/// Answers what a page would otherwise wait for. Returns only when the page is lost.
-async fn serve_events(watched: &Watched<'_>, events: &mut Events, interception: &Interception) -> RenderError {
-    let Watched { tab, conduct, is_read, led_to } = watched;
-    let mut loading = Loading::NotYet;
-    // The frame loads something that has not taken the document's place so far.
-    let mut is_leaving = false;
-    loop {
-        let next = match &mut loading {
-            Loading::Stopped(at, how_far) => match tokio::time::timeout_at(*at + CUT_AFTER, events.next()).await {
-                Ok(next) => next,
-                Err(_) if how_far.now_or_never().is_some_and(|said| said.is_ok_and(|said| said.is_cut())) => {
-                    return RenderError::Site("ERR_CONTENT_LENGTH_MISMATCH".into());
-                }
-                Err(_) => {
-                    loading = Loading::Done;
-                    continue;
-                }
-            },
-            _ => events.next().await,
-        };
-        let Some(event) = next else { return RenderError::BrowserLost };
-        conduct.note(&event, &tab.target);
-        let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
-        match event.method.as_str() {
-            "Page.frameStartedLoading" if is_main() => {
-                is_leaving = true;
-                if matches!(loading, Loading::Stopped(..)) {
-                    loading = Loading::Begun;
-                }
-            }
-            "Page.frameNavigated" if Conduct::is_of_main(&event, &tab.target) => {
-                (loading, is_leaving) = (Loading::Begun, false);
-                lock(led_to).file = None;
-            }
-            "Page.loadEventFired" => loading = Loading::Done,
-            "Page.frameStoppedLoading" if (is_leaving || matches!(loading, Loading::Begun)) && is_main() => {
-                // After actions a document that stops half-way is what one of them led to, and is read as it is.
-                let is_last = is_read.load(Ordering::Relaxed);
-                let stopped = json!({ "expression": tab.process.wait.stopped(is_last), "returnByValue": true });
-                let how_far = tab.process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), stopped);
-                is_leaving = false;
-                if matches!(loading, Loading::Begun) && !is_last {
-                    loading = Loading::Stopped(clock::instant(), how_far);
-                }
-            }
-            "Page.frameRequestedNavigation" => {
-                if let Some(asked) = event.params::<Requested<'_>>().filter(|asked| asked.frame_id == tab.target) {
-                    lock(led_to).is_posted = asked.reason == "formSubmissionPost";
-                }
-            }
-            "Page.downloadWillBegin" => {
-                if let Some(begun) = event.params::<Download<'_>>().filter(|begun| begun.frame_id == tab.target) {
-                    lock(led_to).file = Url::parse(&begun.url).ok();
-                }
-            }
-            "Page.frameStartedLoading"
-            | "Page.frameStoppedLoading"
-            | "Page.frameNavigated"
-            | "Page.frameDetached"
-            | "Page.windowOpen" => {}
-            "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
-            "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
-            "Page.javascriptDialogOpening" => {
-                tab.process.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
-            }
-            _ => return RenderError::PageCrashed,
-        }
-        if events.has_lagged() {
-            // A paused request that nobody answers would hang until the deadline.
-            return RenderError::Internal("the page sent more events than could be read".into());
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The value of an expression.
-#[derive(Deserialize)]
-struct Said {
-    result: Words,
-}
-
-#[derive(Deserialize)]
-struct Words {
-    value: Option<String>,
-}
-
-impl Said {
-    /// Of a document that the browser has stopped loading. One that was stopped by its page, or that its page was about to
-    /// leave, is complete.
-    fn is_cut(&self) -> bool {
-        self.result.value.as_deref() == Some("loading")
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Requested<'a> {
-    frame_id: &'a str,
-    reason: &'a str,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Download<'a> {
-    frame_id: &'a str,
-    #[serde(borrow)]
-    url: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OfFrame<'a> {
-    frame_id: &'a str,
 }
 
 struct Render<'a> {
@@ -499,82 +353,6 @@ impl Render<'_> {
         runner.perform(&self.request.actions, &self.request.acting).await
     }
 
-    /// Whether what has come to rest is a page of the site.
-    async fn check(&self, settled: &Settled, interception: &Interception) -> Result<(), RenderError> {
-        if settled.url.starts_with("chrome-error:") {
-            if let Some(certificate) = interception.refused_certificate() {
-                return Err(RenderError::Ssl(certificate));
-            }
-            if interception.has_refused_site() {
-                return Err(RenderError::SiteRefused);
-            }
-            return Err(RenderError::Site("ERR_FAILED".into()));
-        }
-        let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
-        // However a page came to be there, it is not answered.
-        if !self.request.sites.allows_document(&url) {
-            return Err(RenderError::SiteRefused);
-        }
-        // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
-        if url.scheme() == "http"
-            && settled.content_type == "text/plain"
-            && matches!(settled.status, 400 | 403 | 502)
-            && let Some(refusal) = egress::told(&self.text().await?)
-        {
-            return Err(refusal);
-        }
-        // What shows nothing and leads to a file stands for the file. A page with text ("your download begins") is the page.
-        let file = if settled.blank { lock(self.led_to).file.clone() } else { None };
-        if let Some(file) = file {
-            return Err(RenderError::NotHtml { content_type: None, at: self.led_to(file).await? });
-        }
-        let kind = match settled.content_type.as_str() {
-            // A PDF that calls itself a page: its source would be the text.
-            "text/html" if settled.html.as_ref().is_some_and(|html| html.starts_with(PDF_AS_PAGE)) => "application/pdf",
-            "text/html" | "application/xhtml+xml" => return Ok(()),
-            other => other,
-        };
-        // The address that was asked for says more than the document's own: a name, a password.
-        let at = if self.is_asked(&url) { FileAt::Asked } else { self.led_to(url).await? };
-        Err(RenderError::NotHtml { content_type: Some(kind.to_owned()), at })
-    }
-
-    /// Whether a document's address is the one that was asked for, as a document has it.
-    fn is_asked(&self, url: &Url) -> bool {
-        let mut asked = self.request.url.clone();
-        // Neither is refused for an address with a host.
-        let _ = (asked.set_username(""), asked.set_password(None));
-        asked == *url
-    }
-
-    /// What a document says.
-    async fn text(&self) -> Result<String, RenderError> {
-        let text = json!({ "expression": "document.documentElement.textContent", "returnByValue": true });
-        let said = self.tab.process.cdp.send_as::<Said>(Runtime::Evaluate::NAME, Some(&self.tab.session), text);
-        Ok(said.by(self.deadline).await?.result.value.unwrap_or_default())
-    }
-
-    /// A file at `url` that the page has led to, as its browser would ask for it.
-    async fn led_to(&self, url: Url) -> Result<FileAt, RenderError> {
-        if lock(self.led_to).is_posted || !matches!(url.scheme(), "http" | "https") {
-            return Ok(FileAt::Nowhere);
-        }
-        // What a profile holds, or the caller has given, is not the page's to take along.
-        let cookies = if self.request.in_profile {
-            Vec::new()
-        } else {
-            let urls = json!({ "urls": [url.as_str()] });
-            let cookies =
-                self.tab.process.cdp.send_as::<Cookies>(Network::GetCookies::NAME, Some(&self.tab.session), urls);
-            let cookies = cookies.by(self.deadline).await?.cookies.into_iter();
-            cookies
-                .filter(|cookie| !self.own.has_cookie(&cookie.name, &cookie.value))
-                .map(Cookie::into_set_cookie)
-                .collect()
-        };
-        Ok(FileAt::Led(Box::new(LedFile { url, cookies })))
-    }
-
     /// The main document as it was served; `None` when the browser has let go of it.
     async fn raw(&self) -> Option<String> {
         let frame =
@@ -587,25 +365,6 @@ impl Render<'_> {
             return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
         Some(body.body)
-    }
-}
-
-#[derive(Deserialize)]
-struct Cookies {
-    cookies: Vec<Cookie>,
-}
-
-#[derive(Deserialize)]
-struct Cookie {
-    name: String,
-    value: String,
-    secure: bool,
-}
-
-impl Cookie {
-    /// As a site at its address would set it.
-    fn into_set_cookie(self) -> String {
-        format!("{}={}; Path=/{}", self.name, self.value, if self.secure { "; Secure" } else { "" })
     }
 }
 
