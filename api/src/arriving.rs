@@ -53,8 +53,7 @@ impl Arriving {
         if self.left == Some(0) {
             return Ok(None);
         }
-        let on_average = self.begun + self.silence + Duration::from_secs(1) * self.received / LEAST_RATE;
-        let next = timeout_at(on_average.min(clock::deadline(self.silence)), self.payload.next()).await;
+        let next = timeout_at(self.due(clock::instant()), self.payload.next()).await;
         let Some(part) = next.map_err(|_| Interrupted::Late)? else { return Ok(None) };
         let mut part = part.map_err(Interrupted::Broken)?;
         if let Some(left) = &mut self.left {
@@ -64,6 +63,12 @@ impl Arriving {
         self.received = self.received.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
         Ok(Some(part))
     }
+
+    /// Until when more has to come.
+    fn due(&self, now: Instant) -> Instant {
+        let on_average = self.begun + self.silence + Duration::from_secs(1) * self.received / LEAST_RATE;
+        on_average.min(now + self.silence)
+    }
 }
 
 /// The length that the request says its body has; 0 where it says none.
@@ -71,14 +76,17 @@ pub fn announced(request: &HttpRequest) -> usize {
     request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok()).unwrap_or(0)
 }
 
+/// 408.
+pub fn late() -> ApiError {
+    let text = "Request timeout: the body did not come, or came too slowly. Please try again.";
+    ApiError::new(ErrorCode::BodyTimeout, text)
+}
+
 impl Interrupted {
     /// 408, or what `broken` makes of a body that broke off.
     pub fn or(self, broken: impl FnOnce(&PayloadError) -> ApiError) -> ApiError {
         match self {
-            Self::Late => {
-                let text = "Request timeout: the body did not come, or came too slowly. Please try again.";
-                ApiError::new(ErrorCode::BodyTimeout, text)
-            }
+            Self::Late => late(),
             Self::Broken(error) => broken(&error),
         }
     }
@@ -96,18 +104,15 @@ mod tests {
 
     use super::*;
 
-    /// A body that is sent in these parts, each after a pause, and never ends.
-    async fn arriving(request: TestRequest, parts: Vec<(u64, &'static [u8])>, silence: u64) -> Arriving {
-        let parts = futures_util::stream::iter(parts).then(|(pause, part)| async move {
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            Ok(Bytes::from_static(part))
-        });
+    /// A body of which these parts are there, and that never ends.
+    async fn arriving(request: TestRequest, parts: &'static [&'static [u8]]) -> Arriving {
+        let parts = futures_util::stream::iter(parts).map(|part| Ok(Bytes::from_static(part)));
         let parts = parts.chain(futures_util::stream::pending::<Result<Bytes, PayloadError>>());
         let stream: Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>> = Box::pin(parts);
         let request = request.to_http_request();
         let mut payload = dev::Payload::from(stream);
         let payload = Payload::from_request(&request, &mut payload).await.unwrap();
-        Arriving { silence: Duration::from_millis(silence), ..Arriving::new(&request, payload) }
+        Arriving::new(&request, payload)
     }
 
     async fn all(mut arriving: Arriving) -> (Vec<u8>, Option<Interrupted>) {
@@ -123,18 +128,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_stops_or_trickles_is_given_up() {
-        let stopped = arriving(TestRequest::post(), vec![(0, b"{"), (10, b"}")], 300).await;
-        let (got, end) = all(stopped).await;
+        let stopped = arriving(TestRequest::post(), &[b"{", b"}"]).await;
+        let (got, end) = all(Arriving { silence: Duration::from_millis(50), ..stopped }).await;
         assert_eq!((got.as_slice(), matches!(end, Some(Interrupted::Late))), (&b"{}"[..], true));
-        let began = clock::instant();
-        let trickles = arriving(TestRequest::post(), vec![(50, b"x"); 1_000], 300).await;
-        assert!(matches!(all(trickles).await.1, Some(Interrupted::Late)));
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-        // Much that comes early leaves time for what comes late.
-        const MUCH: &[u8] = &[b'x'; 40 << 10];
-        let steady = arriving(TestRequest::post(), [vec![(0, MUCH)], vec![(100, b"x"); 8]].concat(), 300).await;
-        assert_eq!(all(steady).await.0.len(), MUCH.len() + 8);
         assert_eq!(Interrupted::Late.or(|_| unreachable!()).code().status(), 408);
+        let mut body = arriving(TestRequest::post(), &[]).await;
+        for (second, received, due, why) in [
+            (0, 0, 30, "nothing has come"),
+            (29, 29, 30, "a byte a second gains no time"),
+            (25, 40 << 10, 40, "much that has come early leaves time for what comes late"),
+            (25, 400 << 10, 55, "but nothing may not come for long"),
+        ] {
+            body.received = received;
+            let due_at = body.due(body.begun + Duration::from_secs(second));
+            assert_eq!((due_at - body.begun).as_secs(), due, "{why}");
+        }
     }
 
     #[tokio::test]
@@ -144,7 +152,7 @@ mod tests {
             if let Some(length) = length {
                 request = request.insert_header((CONTENT_LENGTH, length));
             }
-            let (got, end) = all(arriving(request, vec![(0, b"12"), (0, b"345")], 60_000).await).await;
+            let (got, end) = all(arriving(request, &[b"12", b"345"]).await).await;
             assert_eq!((got.as_slice(), end.is_none()), (expected, true), "{length:?}");
         }
     }

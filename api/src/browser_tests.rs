@@ -319,10 +319,36 @@ async fn a_session_whose_caller_has_gone_before_it_was_open_is_ended() {
         () = until(|calls| calls == ["POST /sessions"]) => {}
     }
     worker.set(Mood::Good);
-    let ends = until(|calls| calls.iter().any(|call| call.starts_with("DELETE /sessions/")));
-    tokio::time::timeout(std::time::Duration::from_secs(20), ends).await.expect("it is ended");
-    while ids(&api, "?status=destroyed").await.len() != 1 {}
-    assert_eq!(ids(&api, "?status=active").await.len(), 0);
+    let wait = std::time::Duration::from_millis(10);
+    let is_ended = async |count: usize| {
+        let ended = async {
+            until(|calls| calls.iter().any(|call| call.starts_with("DELETE /sessions/"))).await;
+            while ids(&api, "?status=destroyed").await.len() != count {
+                tokio::time::sleep(wait).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.expect("it is ended");
+        assert_eq!(ids(&api, "?status=active").await.len(), 0);
+    };
+    is_ended(1).await;
+    // So is that of one who goes when it is open, and has not been answered yet.
+    worker.set(Mood::Waits);
+    {
+        let mut call = std::pin::pin!(api.post("/v2/browser", json!({})));
+        tokio::select! {
+            answer = &mut call => panic!("{answer:?}"),
+            () = until(|calls| calls == ["POST /sessions"]) => {}
+        }
+        worker.set(Mood::Good);
+        // Who opens it counts it, and tells the call in the same step; the call is not looked at.
+        let opened = async {
+            while !api.state.metrics.text().unwrap().contains("weir_session_opens_total{outcome=\"opened\"} 2") {
+                tokio::time::sleep(wait).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), opened).await.expect("it is open");
+    }
+    is_ended(2).await;
 }
 
 #[actix_web::test]

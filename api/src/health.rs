@@ -75,11 +75,10 @@ pub async fn ready(app: AppData) -> HttpResponse {
     let blobs = app.blobs.clone();
     let blobs = timeout_at(end, web::block(move || blobs.check()));
     let (live, blobs) = tokio::join!(live_workers(&app, end, &mut reasons), blobs);
-    let (session_slots, sessions_refused, workers) = (
-        live.iter().map(|node| node.session_slots).sum(),
-        live.iter().filter_map(|node| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?))).collect(),
-        live.len(),
-    );
+    let workers = live.len();
+    let session_slots = live.iter().map(|node| node.session_slots).sum();
+    let refused = live.iter().filter_map(|node| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?)));
+    let sessions_refused = refused.collect();
     // Without a worker there are none to tell of, and a database that is away is not asked again.
     let box_limits = match workers {
         0 => Vec::new(),

@@ -167,28 +167,27 @@ impl WorkerClient {
     /// Runs code in a session. Not to be repeated unless it was [`CallError::Unreachable`]: it may have run.
     ///
     /// # Errors
-    /// When no answer comes within [`ExecuteCode::answer_in`].
+    /// When no answer comes within the code's bound.
     pub async fn execute(
         &self,
         address: &str,
         id: SessionId,
         code: &ExecuteCode<'_>,
     ) -> Result<Reply<CodeOutput>, CallError> {
-        self.call(Method::POST, address, &EXECUTE.of(id), json_of(code)?, code.answer_in()).await?.read()
+        self.call(Method::POST, address, &EXECUTE.of(id), json_of(code)?, code.bounds.answer).await?.read()
     }
 
     /// Has the agent work on a task in a session. Not to be repeated unless it was [`CallError::Unreachable`].
     ///
     /// # Errors
-    /// When no answer comes in time.
+    /// When no answer comes within the prompt's bound.
     pub async fn prompt(
         &self,
         address: &str,
         id: SessionId,
         prompt: &RunPrompt<'_>,
-        answer_in: Duration,
     ) -> Result<Reply<PromptOutput>, CallError> {
-        self.call(Method::POST, address, &PROMPT.of(id), json_of(prompt)?, answer_in).await?.read()
+        self.call(Method::POST, address, &PROMPT.of(id), json_of(prompt)?, prompt.bounds.answer).await?.read()
     }
 
     /// What a session's Chromium says of itself.

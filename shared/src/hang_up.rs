@@ -1,9 +1,11 @@
-//! The end of an upgraded connection, for both HTTP servers.
+//! How connections end that a server would keep: of clients that read nothing, that have vanished without a word, or that were
+//! upgraded. For both HTTP servers.
 //!
 //! The server holds a connection whose request has not ended open for about a second after its answer, to read on what
 //! the client may still send. The request of a WebSocket never ends, so every one of them would stay open that long
 //! after its closing handshake. With its reading side shut, the server finds that the client has nothing more to say,
-//! writes what it still holds and ends the connection at once.
+//! writes what it still holds and ends the connection at once. Where it cannot write, it does not come to that end:
+//! [`HangUp::cut`] takes the connection away.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -37,14 +39,14 @@ impl Line {
         let _ = set_tcp_user_timeout(connection, patience);
     }
 
-    /// Has the system end the connection when its other side has vanished without a word, as a machine without power does:
-    /// nothing is written to who is waited for. Connections that a socket accepts have this from it.
-    pub fn expect_presence(connection: &impl AsFd) {
-        // Fails on what is no TCP connection.
-        let _ = set_tcp_keepidle(connection, QUIET)
-            .and_then(|()| set_tcp_keepintvl(connection, ASK_AGAIN))
-            .and_then(|()| set_tcp_keepcnt(connection, QUESTIONS))
-            .and_then(|()| set_socket_keepalive(connection, true));
+    /// Has the system end connections of a listening socket whose other side has vanished without a word, as a machine without
+    /// power does: nothing is written to who is waited for. They have this from the socket that accepts them.
+    pub fn expect_presence(socket: &impl AsFd) {
+        // Fails on what is no TCP socket.
+        let _ = set_tcp_keepidle(socket, QUIET)
+            .and_then(|()| set_tcp_keepintvl(socket, ASK_AGAIN))
+            .and_then(|()| set_tcp_keepcnt(socket, QUESTIONS))
+            .and_then(|()| set_socket_keepalive(socket, true));
     }
 
     /// What ends the line when dropped. The time of [`Line::expect_readers`] is over: what an upgraded connection carries

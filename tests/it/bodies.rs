@@ -11,6 +11,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use weir_shared::clock;
 use weir_tests::{Database, OwnPages, ServiceOptions, TestService, ended_at, wait_until_within};
 
+use crate::uploads::offered;
 use crate::websocket;
 
 const MB: usize = 1 << 20;
@@ -174,12 +175,17 @@ async fn a_large_batch_costs_less_than_ten_times_its_body() {
     assert!(took < 10 * text.len(), "{took} bytes for {}", text.len());
 }
 
-/// Sends the head of a request that announces a body, and its beginning.
+/// Sends the head of a scrape that announces a body, and its beginning.
 async fn begin(service: &TestService, key: Option<&str>, announced: usize) -> TcpStream {
+    begin_at(service, key, "POST /v2/scrape", "application/json", announced).await
+}
+
+/// The same of another route, for a body of this type.
+async fn begin_at(service: &TestService, key: Option<&str>, route: &str, kind: &str, announced: usize) -> TcpStream {
     let mut socket = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
     let head = format!(
-        "POST /v2/scrape HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}content-type: application/json\r\n\
+        "{route} HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}content-type: {kind}\r\n\
          content-length: {announced}\r\n\r\n{{"
     );
     socket.write_all(head.as_bytes()).await.unwrap();
@@ -244,8 +250,16 @@ async fn who_neither_reads_nor_writes_holds_little_and_is_given_up_within_a_minu
     let job = service.post("/v2/batch/scrape", &json!({"urls": urls, "formats": ["rawHtml"]})).await.id();
     ended_at(service.caller(), &format!("/v2/batch/scrape/{job}"), Duration::from_secs(60)).await;
     let before = memory.start_over();
-    // Who sends nothing of what it has announced.
-    let mut silent = begin(&service, Some(service.key()), 8 * MB).await;
+    // Who sends nothing of what it has announced, on each way that bodies come in by.
+    let address = offered(service.caller(), "a.html").await;
+    let put = format!("PUT {}", address["uploadUrl"].as_str().unwrap().strip_prefix(service.base()).unwrap());
+    let key = Some(service.key());
+    let mut silent = [
+        begin(&service, key, 8 * MB).await,
+        begin_at(&service, None, &put, "text/html", 8 * MB).await,
+        begin_at(&service, key, "POST /v2/parse", "multipart/form-data; boundary=b", 8 * MB).await,
+        begin_at(&service, None, "POST /console/api/sign-in", "application/json", 100).await,
+    ];
     // Who reads the job's documents as they come, and does not.
     let mut unread = Vec::new();
     for _ in 0..5 {
@@ -266,7 +280,10 @@ async fn who_neither_reads_nor_writes_holds_little_and_is_given_up_within_a_minu
     let (frames, code) = websocket::frames(reads).await;
     let in_catchup = frames[0]["data"]["data"].as_array().unwrap().len();
     assert_eq!((code, in_catchup + frames.len() - 2), (1000, 24), "catchup, documents and done");
-    assert_eq!(status(&mut silent).await.0, 408);
+    for silent in &mut silent {
+        let (status, text) = status(silent).await;
+        assert!(status == 408 && text.contains("REQUEST_TIMEOUT"), "{text}");
+    }
     let unread = RefCell::new(unread);
     wait_until_within(Duration::from_secs(60), "those that do not read are cut off", || async {
         unread.borrow_mut().retain(|socket: &TcpStream| socket.take_error().unwrap().is_none());

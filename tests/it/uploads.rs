@@ -3,7 +3,7 @@
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weir_shared::random;
 use weir_tests::{
     Answer, BucketStore, Caller, Database, FixtureSite, TestService, both_databases, checkout, first_on, free_port,
@@ -266,6 +266,32 @@ async fn a_compressed_file_is_refused_and_the_address_stays_good() {
     }
     send(&service, &address, TEXT).await.ok();
     parse(caller, &address, json!({})).await.ok();
+}
+
+/// As clients do that would rather speak HTTP/2.
+#[tokio::test]
+async fn a_file_beside_an_offered_upgrade_ends_where_its_length_says() {
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    let address = offered(service.caller(), "a.html").await;
+    let put = format!("PUT {}", address["uploadUrl"].as_str().unwrap().strip_prefix(service.base()).unwrap());
+    let form =
+        b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.html\"\r\n\r\n<p>x</p>\r\n--b--\r\n";
+    let whole_form = format!("POST /v2/parse HTTP/1.1\r\nauthorization: Bearer {}", service.key());
+    for (head, kind, body) in [
+        (format!("{put} HTTP/1.1"), "text/html", TEXT),
+        (whole_form, "multipart/form-data; boundary=b", form.as_slice()),
+    ] {
+        let mut socket = tokio::net::TcpStream::connect(service.base().strip_prefix("http://").unwrap()).await.unwrap();
+        let rest =
+            "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n";
+        let length = body.len();
+        let head = format!("{head}\r\nhost: x\r\n{rest}content-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
+        socket.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
+    parse(service.caller(), &address, json!({})).await.ok();
 }
 
 #[tokio::test]

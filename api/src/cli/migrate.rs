@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::config::Settings;
 use weir_shared::store::migrations::{self, Shape};
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::telemetry;
 
+use super::database::missing_file;
 use super::output::{Output, say};
 use crate::server;
 
@@ -37,9 +38,7 @@ async fn connect(settings: &Settings, stop: &CancellationToken) -> anyhow::Resul
 
 /// How the database differs; nothing is made.
 async fn look(settings: &Settings, stop: &CancellationToken) -> anyhow::Result<Shape> {
-    if let DatabaseUrl::Sqlite(path) = &settings.database_url
-        && !path.exists()
-    {
+    if missing_file(settings).is_some() {
         return Ok(migrations::shape_of_no_file());
     }
     let db = connect(settings, stop).await?;

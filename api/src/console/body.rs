@@ -1,12 +1,13 @@
 //! Bodies and queries of the console's calls: small, and read by their types.
 
 use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{Payload, Query};
-use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use weir_shared::error_code::ErrorCode;
 
+use crate::arriving::Arriving;
 use crate::error::{ApiError, ApiResult};
 
 /// Largest body, bytes: a thousand ids are 40,000.
@@ -15,16 +16,18 @@ const MOST: usize = 256 * 1024;
 /// Reads a JSON body.
 ///
 /// # Errors
-/// 400 when it is not JSON of this type or says that it is something else, 413 when it is too large.
-pub async fn read<T: DeserializeOwned>(request: &HttpRequest, mut payload: Payload) -> ApiResult<T> {
+/// 400 when it is not JSON of this type or says that it is something else, 408 when it does not come, 413 when it is too
+/// large.
+pub async fn read<T: DeserializeOwned>(request: &HttpRequest, payload: Payload) -> ApiResult<T> {
     // A page of another site may send texts and forms, but no JSON, without asking first.
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
         return Err(ApiError::new(ErrorCode::BadRequest, "The body has to be JSON (Content-Type: application/json)"));
     }
+    let broken = |_: &PayloadError| ApiError::new(ErrorCode::BadRequest, "The body ended too early");
+    let mut arriving = Arriving::new(request, payload);
     let mut text = Vec::new();
-    while let Some(part) = payload.next().await {
-        let part = part.map_err(|_| ApiError::new(ErrorCode::BadRequest, "The body ended too early"))?;
+    while let Some(part) = arriving.next().await.map_err(|end| end.or(broken))? {
         if text.len() + part.len() > MOST {
             return Err(ApiError::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {MOST} bytes")));
         }

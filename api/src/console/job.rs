@@ -14,11 +14,11 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
 use weir_shared::store::console::pages::{self as page_lists, After, START};
 use weir_shared::store::jobs::{JobRow, JobSpec};
-use weir_shared::store::{crawls, jobs, keys, maps, pages, tasks, webhooks};
+use weir_shared::store::{crawls, jobs, keys, maps, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
-use super::jobs::{cursor, limit, listed, of_teams, word};
+use super::jobs::{cursor, job_of, limit, listed, of_teams, word};
 use super::session::{Viewer, enter};
 use super::wire::{Job, Page, TeamNames};
 use crate::app::{App, AppData};
@@ -215,8 +215,7 @@ pub fn doc_replay() -> Operation {
 ///
 /// # Errors
 /// 404.
-pub(super) async fn load(app: &App, viewer: &Viewer, id: &str) -> ApiResult<JobRow> {
-    let id: JobId = path_id(id)?;
+pub(super) async fn load(app: &App, viewer: &Viewer, id: JobId) -> ApiResult<JobRow> {
     let job = jobs::load(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
     viewer.may_see(job.team_id, "Job")?;
     if job.expires_at <= app.db.now() { Err(ApiError::job_expired()) } else { Ok(job) }
@@ -227,14 +226,8 @@ pub(super) async fn load(app: &App, viewer: &Viewer, id: &str) -> ApiResult<JobR
 /// # Errors
 /// 404.
 async fn find(app: &App, viewer: &Viewer, id: &str) -> ApiResult<(JobRow, Option<PageId>)> {
-    let job: JobId = path_id(id)?;
-    if jobs::load(&app.db, job).await?.is_none()
-        && let Some(page) = pages::load(&app.db, path_id(id)?).await?
-    {
-        let job = load(app, viewer, &page.job_id.to_string()).await?;
-        return Ok((job, (page.idx >= 0).then_some(page.id)));
-    }
-    Ok((load(app, viewer, id).await?, None))
+    let (job, page) = job_of(app, id).await?;
+    Ok((load(app, viewer, job).await?, page))
 }
 
 /// `GET /console/api/jobs/{id}`.
@@ -293,78 +286,98 @@ async fn detail(app: &App, job: JobRow, page: Option<PageId>) -> ApiResult<Detai
     })
 }
 
+impl Asked {
+    fn new(path: &'static str, body: Map<String, Value>, hidden: Vec<String>) -> Self {
+        Self { method: "POST", path, body, hidden, is_whole: true, file: None }
+    }
+}
+
 /// The request that makes such a job.
 async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Asked>> {
-    let mut options = fields(wire_form(&spec.options));
-    let mut hidden = without_headers(&mut options, "");
-    let is_nested = matches!(job.kind, JobKind::Crawl | JobKind::Search | JobKind::Extract);
-    if is_nested {
-        hidden.iter_mut().for_each(|name| name.insert_str(0, "scrapeOptions."));
-    }
     let file = spec.options.upload.as_ref().map(|upload| upload.name.clone());
+    let mut options = fields(wire_form(&spec.options));
     options.remove("upload");
-    let mut body = Map::new();
-    let mut is_whole = true;
-    let path = match job.kind {
-        JobKind::Scrape => {
-            if file.is_none() {
-                body.insert("url".to_owned(), job.target.clone().into());
-            }
-            body.extend(options);
-            if file.is_some() { "/v2/parse" } else { "/v2/scrape" }
-        }
-        JobKind::Batch => {
-            let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
-            let urls: Vec<Value> = pages.into_iter().map(|page| page.url.into()).collect();
-            is_whole = more.is_none();
-            body.insert("urls".to_owned(), urls.into());
-            body.extend(options);
-            "/v2/batch/scrape"
-        }
-        JobKind::Crawl => {
-            let Some((start, asked, _)) = crawls::asked(&app.db, job.id).await? else { return Ok(None) };
-            body.insert("url".to_owned(), start.into());
-            body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
-            body.insert("scrapeOptions".to_owned(), options.into());
-            "/v2/crawl"
-        }
-        JobKind::Map => {
-            let Some(asked) = maps::options(&app.db, job.id).await? else { return Ok(None) };
-            body = fields(serde_json::to_value(&asked).unwrap_or_default());
-            hidden = without_headers(&mut body, "");
-            for name in ["zeroRetention", "llmsTxt", "sites"] {
-                body.remove(name);
-            }
-            // Bodies have rules about sites in a form of their own.
-            let rules = ScrapeOptions { sites: asked.sites.clone(), ..ScrapeOptions::default() };
-            body.extend(fields(wire_form(&rules)).remove_entry("threatProtection"));
-            body.insert("url".to_owned(), job.target.clone().into());
-            "/v2/map"
-        }
-        // Where it looked, and for how much, is not kept with the pages of its hits.
-        JobKind::Search => {
-            is_whole = false;
-            if !job.target.is_empty() {
-                body.insert("query".to_owned(), job.target.clone().into());
-            }
-            body.insert("scrapeOptions".to_owned(), options.into());
-            "/v2/search"
-        }
-        JobKind::Extract | JobKind::Agent => {
-            let Some(task) = tasks::load(&app.db, job.id).await? else { return Ok(None) };
-            body = task_body(&task.spec, options);
-            if job.kind == JobKind::Agent { "/v2/agent" } else { "/v2/extract" }
-        }
+    let asked = match job.kind {
+        JobKind::Scrape => Some(asked_scrape(job, options, file)),
+        JobKind::Batch => Some(asked_batch(app, job, options).await?),
+        JobKind::Crawl => asked_crawl(app, job, options).await?,
+        JobKind::Map => asked_map(app, job).await?,
+        JobKind::Search => Some(asked_search(job, options)),
+        JobKind::Extract | JobKind::Agent => asked_task(app, job, options).await?,
     };
+    let Some(mut asked) = asked else { return Ok(None) };
     if let Some(hook) = &job.webhook {
         let mut hook = fields(serde_json::to_value(hook).unwrap_or_default());
-        hidden.extend(without_headers(&mut hook, "webhook."));
+        asked.hidden.extend(without_headers(&mut hook, "webhook."));
         // It says how deliveries are written, and comes from the route.
         hook.remove("version");
-        body.insert("webhook".to_owned(), hook.into());
+        asked.body.insert("webhook".to_owned(), hook.into());
     }
-    body.retain(|_, value| !value.is_null());
-    Ok(Some(Asked { method: "POST", path, body, hidden, is_whole, file }))
+    asked.body.retain(|_, value| !value.is_null());
+    Ok(Some(asked))
+}
+
+fn asked_scrape(job: &JobRow, mut options: Map<String, Value>, file: Option<String>) -> Asked {
+    let hidden = without_headers(&mut options, "");
+    let mut body = Map::new();
+    if file.is_none() {
+        body.insert("url".to_owned(), job.target.clone().into());
+    }
+    body.extend(options);
+    let path = if file.is_some() { "/v2/parse" } else { "/v2/scrape" };
+    Asked { file, ..Asked::new(path, body, hidden) }
+}
+
+async fn asked_batch(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Asked> {
+    let hidden = without_headers(&mut options, "");
+    let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
+    let urls: Vec<Value> = pages.into_iter().map(|page| page.url.into()).collect();
+    let mut body = Map::new();
+    body.insert("urls".to_owned(), urls.into());
+    body.extend(options);
+    Ok(Asked { is_whole: more.is_none(), ..Asked::new("/v2/batch/scrape", body, hidden) })
+}
+
+async fn asked_crawl(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Option<Asked>> {
+    let Some((start, asked, _)) = crawls::asked(&app.db, job.id).await? else { return Ok(None) };
+    let hidden = without_headers(&mut options, "scrapeOptions.");
+    let mut body = Map::new();
+    body.insert("url".to_owned(), start.into());
+    body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
+    body.insert("scrapeOptions".to_owned(), options.into());
+    Ok(Some(Asked::new("/v2/crawl", body, hidden)))
+}
+
+async fn asked_map(app: &App, job: &JobRow) -> ApiResult<Option<Asked>> {
+    let Some(asked) = maps::options(&app.db, job.id).await? else { return Ok(None) };
+    let mut body = fields(serde_json::to_value(&asked).unwrap_or_default());
+    let hidden = without_headers(&mut body, "");
+    for name in ["zeroRetention", "llmsTxt", "sites"] {
+        body.remove(name);
+    }
+    // Bodies have rules about sites in a form of their own.
+    let rules = ScrapeOptions { sites: asked.sites, ..ScrapeOptions::default() };
+    body.extend(fields(wire_form(&rules)).remove_entry("threatProtection"));
+    body.insert("url".to_owned(), job.target.clone().into());
+    Ok(Some(Asked::new("/v2/map", body, hidden)))
+}
+
+/// Where it looked, and for how much, is not kept with the pages of its hits.
+fn asked_search(job: &JobRow, mut options: Map<String, Value>) -> Asked {
+    let hidden = without_headers(&mut options, "scrapeOptions.");
+    let mut body = Map::new();
+    if !job.target.is_empty() {
+        body.insert("query".to_owned(), job.target.clone().into());
+    }
+    body.insert("scrapeOptions".to_owned(), options.into());
+    Asked { is_whole: false, ..Asked::new("/v2/search", body, hidden) }
+}
+
+async fn asked_task(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Option<Asked>> {
+    let Some(task) = tasks::load(&app.db, job.id).await? else { return Ok(None) };
+    let (path, place) = if job.kind == JobKind::Agent { ("/v2/agent", "") } else { ("/v2/extract", "scrapeOptions.") };
+    let hidden = without_headers(&mut options, place);
+    Ok(Some(Asked::new(path, task_body(&task.spec, options), hidden)))
 }
 
 /// The body of a task: its fields by the names that bodies have for them.
@@ -431,7 +444,7 @@ pub async fn pages(app: AppData, request: HttpRequest, id: Path<String>) -> ApiR
     let wrong = || ApiError::new(ErrorCode::BadRequest, "The cursor is none of ours");
     let after = query.cursor.as_deref().map_or(Some(START), read_place).ok_or_else(wrong)?;
     let limit = limit(query.limit)?;
-    let job = load(&app, &viewer, &id).await?;
+    let job = load(&app, &viewer, path_id(&id)?).await?;
     let (rows, next) = page_lists::list(&app.db, job.id, job.team_id, state, after, limit).await?;
     let pages = rows.into_iter().map(Page::from).collect();
     Ok(HttpResponse::Ok().json(Pages { pages, next: next.map(place) }))
@@ -445,7 +458,7 @@ pub async fn deliveries(app: AppData, request: HttpRequest, id: Path<String>) ->
     let viewer = enter(&app, &request).await?;
     let query: ListQuery = body::query(&request)?;
     let (after, limit) = (cursor::<DeliveryId>(query.cursor.as_deref())?, limit(query.limit)?);
-    let job = load(&app, &viewer, &id).await?;
+    let job = load(&app, &viewer, path_id(&id)?).await?;
     let rows = webhooks::of_job(&app.db, job.id, after, None, limit).await?;
     let ids: Vec<DeliveryId> = rows.iter().map(|row| row.id).collect();
     let tries = webhooks::tries(&app.db, &ids).await?;
@@ -484,7 +497,7 @@ pub async fn replay(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let viewer = enter(&app, &request).await?;
     body::no_query(&request)?;
     let given: ReplayRequest = body::read(&request, payload).await?;
-    let job = load(&app, &viewer, &id).await?;
+    let job = load(&app, &viewer, path_id(&id)?).await?;
     let dead = match given.id {
         Some(one) if webhooks::job_of(&app.db, one).await? == Some(job.id) => vec![one],
         Some(_) => return Err(ApiError::new(ErrorCode::NotFound, "Delivery not found")),

@@ -16,7 +16,7 @@ use weir_shared::domain::console::Role;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::map::site_of;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{JobId, TeamId};
+use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::console::jobs::{self as lists, Filter};
 use weir_shared::store::jobs;
 use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
@@ -137,7 +137,7 @@ pub fn doc_list() -> Operation {
     let text = "Jobs of all kinds, newest first. A page may be short while there are more: go on with `next` until it is null.";
     listed(Operation::new(Group::Console, "consoleListJobs", "List jobs", text))
         .query("id", json!({"type": "string"}), "Only the job of this id, or that has the page of this id.")
-        .query("kind", json!({"type": "string"}), "scrape, batch, crawl, map or search.")
+        .query("kind", json!({"type": "string"}), "scrape, batch, crawl, map, search, extract or agent.")
         .query("status", json!({"type": "string"}), "scraping, completed, failed or cancelled.")
         .query("host", json!({"type": "string"}), "Only jobs whose first address is on this host's site.")
         .query("since", json!({"type": "string"}), "A time, or a duration such as 24h.")
@@ -242,7 +242,7 @@ impl Wanted {
         let said = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
         let site = said(&self.host).map(|host| site_of(&host).unwrap_or(host));
         let job = match said(&self.id) {
-            Some(id) => Some(job_of(app, &id).await?),
+            Some(id) => Some(job_of(app, &id).await?.0),
             None => None,
         };
         Ok(Filter {
@@ -257,13 +257,15 @@ impl Wanted {
     }
 }
 
-/// The job that is meant by an id: the job's own, or that of one of its pages.
+/// The job that is meant by an id, the job's own or that of one of its pages, and that page if anybody is shown it.
 ///
 /// # Errors
 /// 400 for what is no id.
-async fn job_of(app: &App, id: &str) -> ApiResult<JobId> {
-    let page = pages::load(&app.db, path_id(id)?).await?;
-    page.map_or_else(|| path_id(id), |page| Ok(page.job_id))
+pub(super) async fn job_of(app: &App, id: &str) -> ApiResult<(JobId, Option<PageId>)> {
+    match pages::load(&app.db, path_id(id)?).await? {
+        Some(page) => Ok((page.job_id, (page.idx >= 0).then_some(page.id))),
+        None => Ok((path_id(id)?, None)),
+    }
 }
 
 /// `GET /console/api/jobs`.

@@ -139,7 +139,7 @@ pub fn doc_history() -> Operation {
 
 async fn load_page(app: &App, request: &HttpRequest, path: &(String, String)) -> ApiResult<PageRow> {
     let viewer = enter(app, request).await?;
-    let job = load(app, &viewer, &path.0).await?;
+    let job = load(app, &viewer, path_id(&path.0)?).await?;
     let id: PageId = path_id(&path.1)?;
     let page = pages::load(&app.db, id).await?.filter(|page| page.job_id == job.id && page.idx >= 0);
     page.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "Page not found"))

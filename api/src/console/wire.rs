@@ -44,7 +44,7 @@ impl TeamNames {
 pub struct Job {
     pub id: JobId,
     pub team: Team,
-    /// scrape, batch, crawl, map or search.
+    /// scrape, batch, crawl, map, search, extract or agent.
     pub kind: &'static str,
     /// scraping, completed, failed or cancelled.
     pub status: &'static str,

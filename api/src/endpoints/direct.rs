@@ -16,7 +16,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
-use weir_shared::store::{Tx, cancel, nodes, pages, queue_depth};
+use weir_shared::store::{StoreError, Tx, cancel, jobs, nodes, pages, queue_depth};
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::{App, AppData};
@@ -28,6 +28,10 @@ use crate::turns::TeamTurns;
 const MARGIN: Duration = Duration::from_millis(2_000);
 /// How long a waiting call may go on when the process has been told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(25);
+
+/// A job that a worker, or a task of ours, is about to write as its caller leaves is there by then: the API waits half as
+/// long for a worker.
+const WRITTEN: Duration = Duration::from_secs(2);
 
 /// When to come back to a queue that was full.
 const QUEUE_RETRY_SECONDS: u64 = 30;
@@ -111,7 +115,12 @@ impl Drop for Left {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
             let app = self.app.clone();
-            self.app.runtime.spawn(async move { give_up(&app, job).await });
+            self.app.runtime.spawn(async move {
+                if !give_up(&app, job).await {
+                    tokio::time::sleep(WRITTEN).await;
+                    give_up(&app, job).await;
+                }
+            });
         }
     }
 }
@@ -167,16 +176,18 @@ fn lost() -> ApiError {
     ApiError::new(ErrorCode::Unavailable, text).retry_after(LOST_RETRY_SECONDS)
 }
 
-/// Nobody waits for the job any more: its page must not start.
-async fn give_up(app: &App, job: JobId) {
+/// Nobody waits for the job any more: its page must not start. Returns whether there is such a job.
+async fn give_up(app: &App, job: JobId) -> bool {
     let cancel = async {
         let mut tx = app.db.begin().await?;
-        cancel::job(&mut tx, job, app.db.now()).await?;
-        tx.commit().await
+        let is_cancelled = cancel::job(&mut tx, job, app.db.now()).await?;
+        tx.commit().await?;
+        Ok::<_, StoreError>(is_cancelled || jobs::load(&app.db, job).await?.is_some())
     };
-    if let Err(error) = cancel.await {
+    cancel.await.unwrap_or_else(|error| {
         tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for");
-    }
+        false
+    })
 }
 
 /// The answer for a page that ended without a document. `what` it was, with a capital.

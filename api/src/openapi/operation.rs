@@ -184,7 +184,7 @@ impl Operation {
             });
             settings.into_generator().into_root_schema_for::<T>()
         };
-        Self { typed: Some(Typed { name, schema, example }), ..self }.errors(&[400, 403, 413])
+        Self { typed: Some(Typed { name, schema, example }), ..self }.errors(&[400, 403, 408, 413])
     }
 
     pub fn group(self, group: Group) -> Self {

@@ -15,6 +15,7 @@ pub mod extractor;
 pub mod feedback;
 pub mod figures;
 pub mod goods;
+pub mod header_rules;
 pub mod interact;
 pub mod job;
 pub mod json_schema;

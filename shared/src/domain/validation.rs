@@ -207,7 +207,6 @@ pub fn refusal(code: ErrorCode, path: Path, message: impl Into<String>) -> Valid
     ValidationError { code, message: message.clone(), issues: vec![Issue::new("custom", path, message)] }
 }
 
-/// The name of a value's JSON type; `undefined` when it is missing.
 /// What is counted in a value of this kind.
 fn unit(what: &str) -> &'static str {
     match what {
@@ -223,6 +222,7 @@ fn bound(number: f64) -> Number {
     whole.or_else(|| Number::from_f64(number)).unwrap_or_else(|| 0.into())
 }
 
+/// The name of a value's JSON type; `undefined` when it is missing.
 fn type_name(value: Option<&Value>) -> &'static str {
     match value {
         None => "undefined",

@@ -43,25 +43,6 @@ impl DeliveryMove {
     }
 }
 
-/// Headers that say how a delivery is sent: only who sends it may write them.
-const OF_THE_CONNECTION: [&str; 10] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// Whether a caller may have deliveries carry a header of this name.
-pub fn may_carry(header: &str) -> bool {
-    !OF_THE_CONNECTION.iter().any(|name| header.eq_ignore_ascii_case(name))
-}
-
 /// A webhook as validated and stored with its job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookSpec {

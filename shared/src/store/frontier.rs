@@ -30,7 +30,8 @@ const MAX_BLOCKED: i64 = 10_000;
 /// Pages that may be dropped beyond the limit's own number before the crawl takes in no more.
 const DROPPED_SPARE: i64 = 100;
 
-/// Stands in the row of a page that is delivered and about an error.
+/// Stands in the row of a page that is delivered and about an error. Rows of crawls under way are found by these words, so
+/// they are never changed.
 const IS_ERROR: &str = "the site answered with an error";
 
 /// What the ends of some pages changed beyond their own rows.
@@ -408,7 +409,8 @@ async fn admit_waiting(
     }
 }
 
-/// Why a page is not delivered that calls itself another one: [`revive`] finds it by that.
+/// Why a page is not delivered that calls itself another one: [`revive`] finds it in the rows by these words, so they are
+/// never changed.
 fn stands_for(owner: PageId) -> String {
     format!("it is the same as page {owner}, as it says itself")
 }

@@ -334,8 +334,8 @@ async fn a_page_that_calls_itself_another_one_is_lost_with_none() {
         let crawl = Crawl::start(db, skip(10)).await;
         let start = crawl.claim().await;
         crawl.finish(vec![(&start[0], leads_to(&["/a", "/b", "/c", "/d", "/down", "/gone", "/well"]))]).await;
-        let pages = crawl.claim().await;
-        let page = |path: &str| pages.iter().find(|page| page.url.ends_with(path)).unwrap();
+        let claimed = crawl.claim().await;
+        let page = |path: &str| claimed.iter().find(|page| page.url.ends_with(path)).unwrap();
         let is = |path: &str| crawled(Discovery { canonical: Some(found(path).key), ..Discovery::default() });
         let error = || crawled(Discovery { is_error: true, ..Discovery::default() });
         let fail = Outcome::Failed { code: ErrorCode::Site, error: "gone".to_owned(), credits: 0 };
@@ -343,6 +343,17 @@ async fn a_page_that_calls_itself_another_one_is_lost_with_none() {
         crawl.finish(vec![(page("/a"), is("/down")), (page("/b"), is("/gone")), (page("/c"), is("/well"))]).await;
         assert_eq!(crawl.job().await.completed, 1);
         crawl.finish(vec![(page("/down"), fail), (page("/gone"), error()), (page("/well"), leads_to(&[]))]).await;
+        // What a crawl notes of a delivered page is shown to nobody as its failure.
+        let shown = async |path: &str| {
+            let row = pages::load(&crawl.db, page(path).id).await.unwrap().unwrap();
+            (row.state, row.error)
+        };
+        assert_eq!(shown("/gone").await, (PageState::Done, None));
+        assert_eq!(shown("/down").await, (PageState::Failed, Some("gone".to_owned())));
+        assert_eq!(
+            shown("/c").await.1,
+            Some(format!("it is the same as page {}, as it says itself", page("/well").id))
+        );
         // What is known to be an error takes nothing along.
         crawl.finish(vec![(page("/d"), is("/gone"))]).await;
         let again = crawl.claim().await;

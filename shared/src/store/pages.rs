@@ -22,6 +22,7 @@ pub struct PageRow {
     pub claims: i64,
     pub tries: i64,
     pub error_code: Option<String>,
+    /// Why it failed, its last try did, or it was left out; what a crawl notes of a delivered page (`frontier.rs`) is none.
     pub error: Option<String>,
     /// How often it was put back after it had failed for good; its tries are counted from the last time.
     pub replays: i64,
@@ -56,20 +57,21 @@ macro_rules! select_page {
 pub(super) use select_page;
 
 pub(super) fn row(c: Columns) -> StoreResult<PageRow> {
+    let state = c.5.parse().map_err(StoreError::Corrupt)?;
     Ok(PageRow {
         id: c.0,
         job_id: c.1,
         team_id: c.2,
         idx: c.3,
         url: c.4,
-        state: c.5.parse().map_err(StoreError::Corrupt)?,
+        state,
         queued_at: c.6,
         started_at: c.7,
         finished_at: c.8,
         claims: c.9,
         tries: c.10,
         error_code: c.11,
-        error: c.12,
+        error: c.12.filter(|_| state != PageState::Done),
         replays: c.13,
     })
 }

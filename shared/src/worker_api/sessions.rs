@@ -2,6 +2,23 @@
 //!
 //! Opening answers when the session's row is active, closing when it is destroyed. Work that was begun goes on when the
 //! caller hangs up. A caller repeats `execute` and `prompt` only where the worker never saw the call.
+//!
+//! What a run may take, from the call of a client that waits 5 s past its timeout (wire 1.10):
+//!
+//! ```text
+//! called          asked                                                     answer      + timeout + 5 s
+//!   |-- opening ----|-- in line ----|-- run --------------|-- last output ----|-- way --------|
+//!                   |<---------------- RunBounds::answer -------------------->|
+//!
+//! API, interact   OPENING_FREE      of the opening takes nothing from the run
+//!                 LAST_RUN          is left of the answer's time, or the opening is waited for no more
+//!                 RUN_AT_LEAST      is what the run gets, whatever the opening took
+//!                 MARGIN            past its timeout the answer is due
+//! API, execute    ANSWER_GRACE      past its run the answer is due
+//! worker, drive   IN_LINE_AT_LEAST  before the run has to end, or all of it, nobody stands in line any more
+//!                 LAST_MOMENT       before the answer is due the run ends
+//! worker          LAST_WORD         before the answer is due nothing more is asked about a failure
+//! ```
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -36,6 +53,46 @@ pub struct OpenSession {
     pub language: Option<Language>,
 }
 
+/// What a run may take, seen from the moment at which the worker is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WireBounds", into = "WireBounds")]
+pub struct RunBounds {
+    /// So long what is run may take.
+    pub run: Duration,
+    /// So long its answer is waited for: longer than the run.
+    pub answer: Duration,
+}
+
+impl RunBounds {
+    /// Of a run whose answer may take [`ANSWER_GRACE`] more.
+    pub const fn of(run: Duration) -> Self {
+        Self { run, answer: run.saturating_add(ANSWER_GRACE) }
+    }
+}
+
+/// As it stands in bodies, milliseconds. Without the second it is that of [`RunBounds::of`].
+#[derive(Serialize, Deserialize)]
+struct WireBounds {
+    timeout_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer_in_ms: Option<u64>,
+}
+
+impl From<WireBounds> for RunBounds {
+    fn from(wire: WireBounds) -> Self {
+        let of_run = Self::of(Duration::from_millis(wire.timeout_ms));
+        Self { answer: wire.answer_in_ms.map_or(of_run.answer, Duration::from_millis), ..of_run }
+    }
+}
+
+impl From<RunBounds> for WireBounds {
+    fn from(bounds: RunBounds) -> Self {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let is_usual = bounds == RunBounds::of(bounds.run);
+        Self { timeout_ms: ms(bounds.run), answer_in_ms: (!is_usual).then(|| ms(bounds.answer)) }
+    }
+}
+
 fn known_language<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Language>, D::Error> {
     let word = Option::<String>::deserialize(value)?;
     Ok(word.and_then(|word| word.parse().ok()))
@@ -50,23 +107,8 @@ pub struct Done {}
 pub struct ExecuteCode<'a> {
     pub code: Cow<'a, str>,
     pub language: Language,
-    /// How long it may run, milliseconds.
-    pub timeout_ms: u64,
-    /// How long its answer is waited for, milliseconds, where that is not its timeout and [`ANSWER_GRACE`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_in_ms: Option<u64>,
-}
-
-impl ExecuteCode<'_> {
-    /// How long it may run.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout_ms)
-    }
-
-    /// How long its answer is waited for.
-    pub fn answer_in(&self) -> Duration {
-        self.answer_in_ms.map_or(self.timeout() + ANSWER_GRACE, Duration::from_millis)
-    }
+    #[serde(flatten)]
+    pub bounds: RunBounds,
 }
 
 /// What code left (spec 2.2).
@@ -91,8 +133,8 @@ pub struct CodeOutput {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RunPrompt<'a> {
     pub prompt: Cow<'a, str>,
-    /// How long the agent may work, milliseconds.
-    pub timeout_ms: u64,
+    #[serde(flatten)]
+    pub bounds: RunBounds,
     /// Whose tokens it spends.
     #[serde(default)]
     pub key: Option<KeyId>,

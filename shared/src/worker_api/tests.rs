@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::sessions::{CodeOutput, Done, EXECUTE, ExecuteCode, OpenSession, PromptOutput, RunPrompt};
+use super::sessions::{CodeOutput, Done, EXECUTE, ExecuteCode, OpenSession, PromptOutput, RunBounds, RunPrompt};
 use super::*;
 use crate::domain::session::Language;
 use crate::ids::KeyId;
@@ -43,14 +43,18 @@ fn bodies_are_written_as_other_releases_read_them() {
     let (id, key) = (SessionId::new(), KeyId::new());
     let open = OpenSession { id, language: Some(Language::Node) };
     assert_eq!(serde_json::to_value(open).unwrap(), json!({"id": id, "language": "node"}));
-    let execute = ExecuteCode { code: "1".into(), language: Language::Bash, timeout_ms: 5_000, answer_in_ms: None };
-    assert_eq!(serde_json::to_string(&execute).unwrap(), r#"{"code":"1","language":"bash","timeout_ms":5000}"#);
-    assert_eq!(execute.answer_in(), Duration::from_secs(9));
-    let hurried = ExecuteCode { answer_in_ms: Some(7_000), ..execute };
-    assert_eq!(serde_json::to_value(&hurried).unwrap()["answer_in_ms"], 7_000);
-    assert_eq!(hurried.answer_in(), Duration::from_secs(7));
-    let prompt = RunPrompt { prompt: "p".into(), timeout_ms: 1, key: Some(key) };
-    assert_eq!(serde_json::to_value(prompt).unwrap(), json!({"prompt": "p", "timeout_ms": 1, "key": key}));
+    let bounds = RunBounds::of(Duration::from_secs(5));
+    assert_eq!(bounds.answer, Duration::from_secs(9));
+    let execute = ExecuteCode { code: "1".into(), language: Language::Bash, bounds };
+    let text = r#"{"code":"1","language":"bash","timeout_ms":5000}"#;
+    assert_eq!(serde_json::to_string(&execute).unwrap(), text);
+    assert_eq!(serde_json::from_str::<ExecuteCode<'_>>(text).unwrap().bounds, bounds);
+    let hurried = RunBounds { answer: Duration::from_secs(7), ..bounds };
+    let written = serde_json::to_value(ExecuteCode { bounds: hurried, ..execute }).unwrap();
+    assert_eq!((&written["timeout_ms"], &written["answer_in_ms"]), (&json!(5_000), &json!(7_000)));
+    assert_eq!(serde_json::from_value::<ExecuteCode<'_>>(written).unwrap().bounds, hurried);
+    let prompt = RunPrompt { prompt: "p".into(), bounds, key: Some(key) };
+    assert_eq!(serde_json::to_value(prompt).unwrap(), json!({"prompt": "p", "timeout_ms": 5_000, "key": key}));
     assert_eq!(serde_json::to_string(&Done {}).unwrap(), "{}");
     let text = r#"{"stdout":"a","result":null,"stderr":"","exitCode":0,"killed":false,"error":null,"truncated":false}"#;
     let output: CodeOutput = serde_json::from_str(text).unwrap();
@@ -70,7 +74,7 @@ fn what_another_release_adds_or_leaves_out_is_borne() {
     let output: CodeOutput = serde_json::from_value(json!({"exitCode": 0, "more": 1})).unwrap();
     assert_eq!((output.exit_code, output.killed, output.stdout), (Some(0), false, None));
     let prompt: RunPrompt<'static> = serde_json::from_value(json!({"prompt": "p", "timeout_ms": 1})).unwrap();
-    assert_eq!(prompt.key, None);
+    assert_eq!((prompt.key, prompt.bounds), (None, RunBounds::of(Duration::from_millis(1))));
     let query: relay::LiveQuery = serde_json::from_value(json!({})).unwrap();
     assert!(!query.has_control());
 }

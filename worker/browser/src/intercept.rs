@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use url::Url;
 use weir_fetch::{AdHosts, CallerHeaders};
 use weir_shared::clock;
+use weir_shared::domain::header_rules::may_carry;
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
 
@@ -28,22 +29,6 @@ use super::cdp::{Cdp, Event, Pending};
 const STEP: Duration = Duration::from_secs(5);
 /// Frames whose place is known at once; a page with more gets no headers for what its frames ask for.
 const MAX_FRAMES: usize = 10_000;
-
-/// Headers that a browser writes itself; a caller's are left out.
-const BROWSER_HEADERS: &[&str] = &[
-    "host",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "upgrade",
-    "keep-alive",
-    "te",
-    "trailer",
-    "proxy-authorization",
-    "proxy-connection",
-    "accept-encoding",
-    "expect",
-];
 
 /// The caller's headers, sorted by how a browser sends them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -76,8 +61,9 @@ impl OwnHeaders {
                     let (name, value) = pair.split_once('=')?;
                     Some((name.trim().to_owned(), value.trim().to_owned()))
                 })),
-                "cookie" => {}
-                name if BROWSER_HEADERS.contains(&name) => {}
+                // What a browser cannot unpack it does not ask for.
+                "cookie" | "accept-encoding" => {}
+                name if !may_carry(name) => {}
                 _ => {
                     own.extra.insert(name, value.clone());
                 }

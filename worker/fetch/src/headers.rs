@@ -1,6 +1,7 @@
 //! Request headers of a fetch: what a browser would send, with what of the caller's own may go there on top.
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use weir_shared::domain::header_rules::may_carry;
 
 use super::error::FetchError;
 
@@ -17,25 +18,6 @@ const NAVIGATION: [(HeaderName, HeaderValue); 5] = [
     (HeaderName::from_static("sec-fetch-mode"), HeaderValue::from_static("navigate")),
     (HeaderName::from_static("sec-fetch-user"), HeaderValue::from_static("?1")),
     (HeaderName::from_static("sec-fetch-dest"), HeaderValue::from_static("document")),
-];
-
-/// Headers that describe the connection or the body and that only the client library may write.
-/// Given by a caller they are left out without an error, as browsers do.
-const OURS: [&str; 14] = [
-    "host",
-    "content-length",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-    "http2-settings",
-    "content-encoding",
 ];
 
 /// Headers for one origin, `given` being what of the caller's goes there. Fails on a name or value that HTTP cannot carry.
@@ -56,7 +38,7 @@ pub(super) fn build<'h>(
         let invalid = |what| FetchError::InvalidHeader { name: printable(name), what };
         let parsed = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| invalid("name"))?;
         let value = HeaderValue::from_bytes(value.trim().as_bytes()).map_err(|_| invalid("value"))?;
-        if OURS.contains(&parsed.as_str()) || (parsed == header::ACCEPT_ENCODING && !is_decodable(&value)) {
+        if !may_carry(parsed.as_str()) || (parsed == header::ACCEPT_ENCODING && !is_decodable(&value)) {
             continue;
         }
         headers.insert(parsed, value);

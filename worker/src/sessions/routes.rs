@@ -76,11 +76,11 @@ async fn execute(
 ) -> Reply<CodeOutput> {
     let session = find(&process, *id)?;
     let wanted = body.into_inner();
-    let (language, answer_in) = (wanted.language, wanted.answer_in());
-    let told_by = clock::deadline(answer_in.saturating_sub(LAST_WORD));
+    let (language, bounds) = (wanted.language, wanted.bounds);
+    let told_by = clock::deadline(bounds.answer.saturating_sub(LAST_WORD));
     // The code goes on when the caller hangs up, as it would for one who waits.
     let running = tokio::spawn(async move {
-        let mut done = session.execute(language, &wanted.code, (wanted.timeout(), answer_in)).await;
+        let mut done = session.execute(language, &wanted.code, bounds).await;
         if let Some(Ok(run)) = &mut done
             && (run.killed || run.exit_code != 0)
             && let Ok(Some(why)) = timeout_at(told_by, session.proxy_trouble()).await
@@ -143,13 +143,12 @@ async fn prompt(
     let Some(model) = process.asker((session.team, Urgency::Direct)) else {
         return Err(Refused::new(Refusal::NoModel, "this worker has no language model"));
     };
-    let RunPrompt { prompt, timeout_ms, key } = body.into_inner();
+    let RunPrompt { prompt, bounds, key } = body.into_inner();
     // The agent goes on when the caller hangs up, as code does.
-    let timeout = Duration::from_millis(timeout_ms);
     let inner = process.clone();
     let running = tokio::spawn(async move {
         let meter = TokenMeter::default();
-        let mut outcome = session.prompt(&model, &prompt, timeout, &meter).await;
+        let mut outcome = session.prompt(&model, &prompt, bounds.run, &meter).await;
         if let Some(Ok(done)) = &mut outcome
             && !done.success
             && let Some(why) = session.proxy_trouble().await

@@ -16,6 +16,7 @@ use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::llm::{Asker, TokenMeter};
 use weir_shared::store::sessions::SessionRow;
+use weir_shared::worker_api::sessions::RunBounds;
 
 use url::Url;
 
@@ -296,12 +297,12 @@ impl Session {
         }
     }
 
-    /// Runs code in it, with a bound on the run and one on its answer. `None`: the session takes no more calls.
+    /// Runs code in it. `None`: the session takes no more calls.
     pub async fn execute(
         &self,
         language: Language,
         code: &str,
-        bounds: (Duration, Duration),
+        bounds: RunBounds,
     ) -> Option<Result<Execution, ExecError>> {
         let handle = self.handle()?;
         let result = tokio::select! {

@@ -75,15 +75,21 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
 /// Opens the session in a task of its own: a client that hangs up must not leave it half open. It was not told of one that is
 /// open by then, so that one is ended.
 async fn opened(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
-    let (told, row) = oneshot::channel();
+    let (told, opened) = oneshot::channel();
     actix_web::rt::spawn(async move {
         let opened = opening::start(app.clone(), caller.clone(), wanted).await;
-        if let Err(Ok(row)) = told.send(opened) {
-            tracing::info!(session.id = %row.id, "nobody waits for the browser session any more");
-            if let Err(error) = delete::end(&app, &caller, row.id).await {
-                tracing::warn!(session.id = %row.id, %error, "cannot end a browser session that nobody waits for");
+        let id = opened.as_ref().ok().map(|row| row.id);
+        // What is sent may still be dropped unread: the handler says that it has it.
+        let (heard, is_heard) = oneshot::channel();
+        let _ = told.send((opened, heard));
+        if let (Some(id), Err(_)) = (id, is_heard.await) {
+            tracing::info!(session.id = %id, "nobody waits for the browser session any more");
+            if let Err(error) = delete::end(&app, &caller, id).await {
+                tracing::warn!(session.id = %id, %error, "cannot end a browser session that nobody waits for");
             }
         }
     });
-    row.await.map_err(|e| ApiError::internal(&e))?
+    let (opened, heard) = opened.await.map_err(|e| ApiError::internal(&e))?;
+    let _ = heard.send(());
+    opened
 }

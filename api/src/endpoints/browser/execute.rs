@@ -3,6 +3,8 @@
 //! Code that failed or ran into its timeout is a normal answer. A 502 is sent only when the code was not run: the
 //! official clients send the same request again (wire 1.6).
 
+use std::time::Duration;
+
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
@@ -12,7 +14,7 @@ use weir_shared::domain::session::{EndReason, SessionState, parse_execute};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::sessions::SessionRow;
 use weir_shared::worker_api::Refusal;
-use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode};
+use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, RunBounds};
 
 use super::{destroy_row, gone, load_own, session_id};
 use crate::app::{App, AppData};
@@ -111,8 +113,8 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let (mut wanted, _room) = extract::json(&app, &caller, &request, payload, parse_execute).await?;
     let warning = wanted.warning.take();
     let row = load_own(&app, &caller, id).await?;
-    let timeout_ms = wanted.timeout.unsigned_abs() * 1_000;
-    let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, timeout_ms, answer_in_ms: None };
+    let bounds = RunBounds::of(Duration::from_secs(wanted.timeout.unsigned_abs()));
+    let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, bounds };
     let output = run(&app, &caller, &row, &code).await;
     app.metrics.executed(wanted.language.as_str(), outcome(&output));
     Ok(HttpResponse::Ok().json(Body { success: true, ran: output?.into(), warning }))

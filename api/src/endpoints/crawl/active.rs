@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use weir_shared::domain::action::Action;
 use weir_shared::domain::scrape::ScrapeOptions;
-use weir_shared::domain::scrape_request::wire_form;
+use weir_shared::domain::scrape_request::{HIDDEN, wire_form};
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
@@ -23,9 +23,6 @@ const MOST: i64 = 1_000;
 
 /// What one of them takes in the answer beside what was asked for, about, bytes: options that stand at their defaults.
 const ABOUT: i64 = 2_048;
-
-/// Stands where a caller's secret may have been.
-const HIDDEN: &str = "[hidden]";
 
 #[derive(Serialize, JsonSchema)]
 struct Body {

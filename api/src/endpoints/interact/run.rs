@@ -23,7 +23,7 @@ use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::{jobs, pages, retention};
 use weir_shared::worker_api::Refusal;
-use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
+use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunBounds, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, AppData};
@@ -171,23 +171,22 @@ async fn interact(
     if row.state != SessionState::Active {
         return Err(gone());
     }
-    let (timeout, answer_in) = left(timeout, called.elapsed());
+    let bounds = left(timeout, called.elapsed());
     let done = match &wanted.instruction {
         Instruction::Code { code, language } => {
-            let (timeout_ms, answer_in_ms) = (timeout.as_millis() as u64, Some(answer_in.as_millis() as u64));
-            let code = ExecuteCode { code: code.into(), language: *language, timeout_ms, answer_in_ms };
+            let code = ExecuteCode { code: code.into(), language: *language, bounds };
             execute::run(app, caller, &row, &code).await?.into()
         }
-        Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, (timeout, answer_in)).await?.into(),
+        Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, bounds).await?.into(),
     };
     Ok((row, done))
 }
 
-/// How long what is run may take when so much of the call has passed, and how long its answer is waited for. What the opening
-/// took beyond its share is taken from the run, so that the caller still waits for the answer.
-fn left(timeout: Duration, passed: Duration) -> (Duration, Duration) {
+/// What a run may take when so much of the call has passed. What the opening took beyond its share is taken from the run, so
+/// that the caller still waits for the answer.
+fn left(timeout: Duration, passed: Duration) -> RunBounds {
     let run = timeout.saturating_sub(passed.saturating_sub(OPENING_FREE)).max(RUN_AT_LEAST);
-    (run, (timeout + MARGIN).saturating_sub(passed))
+    RunBounds { run, answer: (timeout + MARGIN).saturating_sub(passed) }
 }
 
 /// The scrape's session: as it is, or made now.
@@ -266,20 +265,14 @@ async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<(Opti
 }
 
 /// Has the agent work on a task.
-async fn ask(
-    app: &App,
-    caller: &Caller,
-    row: &SessionRow,
-    prompt: &str,
-    (timeout, answer_in): (Duration, Duration),
-) -> ApiResult<PromptOutput> {
+async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, bounds: RunBounds) -> ApiResult<PromptOutput> {
     let failed = |why: &str| {
         let text = format!("Browser agent failed to execute the task: {why}.");
         ApiError::new(ErrorCode::BrowserFailed, text)
     };
     let owner = row.worker.as_ref().ok_or_else(gone)?;
-    let task = RunPrompt { prompt: prompt.into(), timeout_ms: timeout.as_millis() as u64, key: caller.key };
-    match app.workers.prompt(&owner.address, row.id, &task, answer_in).await {
+    let task = RunPrompt { prompt: prompt.into(), bounds, key: caller.key };
+    match app.workers.prompt(&owner.address, row.id, &task).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(refused)) => match refused.refusal() {
             Some(Refusal::Ended) => Err(gone()),
@@ -321,15 +314,16 @@ mod tests {
     #[test]
     fn an_answer_comes_while_its_caller_waits_however_long_the_opening_takes() {
         let seconds = Duration::from_secs_f64;
-        assert_eq!(left(seconds(30.0), seconds(0.5)), (seconds(30.0), seconds(34.0)));
-        assert_eq!(left(seconds(5.0), seconds(3.5)), (seconds(3.5), seconds(6.0)));
+        let bounds = |run, answer| RunBounds { run: seconds(run), answer: seconds(answer) };
+        assert_eq!(left(seconds(30.0), seconds(0.5)), bounds(30.0, 34.0));
+        assert_eq!(left(seconds(5.0), seconds(3.5)), bounds(3.5, 6.0));
         for timeout in [1.0, 5.0, 30.0] {
             let latest = seconds(timeout) + MARGIN - LAST_RUN;
             for passed in [0.0, 1.9, 2.1, 3.0, 5.0, 20.0, 40.0].map(seconds).into_iter().filter(|at| *at <= latest) {
-                let (run, answer_in) = left(seconds(timeout), passed);
+                let RunBounds { run, answer } = left(seconds(timeout), passed);
                 // Clients wait so long (wire 1.10).
-                assert!(passed + answer_in < seconds(timeout + 5.0), "{timeout} {passed:?}");
-                assert!(run >= RUN_AT_LEAST && run < answer_in, "{timeout} {passed:?}: {run:?} of {answer_in:?}");
+                assert!(passed + answer < seconds(timeout + 5.0), "{timeout} {passed:?}");
+                assert!(run >= RUN_AT_LEAST && run < answer, "{timeout} {passed:?}: {run:?} of {answer:?}");
             }
         }
     }

@@ -4,21 +4,22 @@ use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use actix_multipart::{Field, Multipart, MultipartError};
 use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_TYPE, Charset};
-use actix_web::web::{BytesMut, Payload};
-use futures_util::{Stream, StreamExt as _};
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_util::{Stream, StreamExt as _, stream};
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, Receiving};
 
-use super::PATIENCE;
 use super::formats::check_kind;
+use super::in_time;
 use crate::app::App;
+use crate::arriving::{self, Arriving, Interrupted};
 use crate::auth::Caller;
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
@@ -28,8 +29,6 @@ use crate::extract;
 const MAX_OPTIONS: usize = 1 << 20;
 /// Most parts.
 const MAX_PARTS: usize = 16;
-/// How long nothing may come of a form.
-const SILENCE: Duration = Duration::from_secs(60);
 /// What is said where there is no file.
 pub const MISSING: &str = "Missing file upload. Send multipart/form-data with the file in the part 'file', or JSON with \
     the uploadRef of a file that was sent before.";
@@ -48,16 +47,24 @@ pub struct Form {
     pub options: BytesMut,
 }
 
+/// How far the body has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Open,
+    Over,
+    /// It is given up.
+    Late,
+}
+
 /// Reads the parts, and stores the file as it comes.
 ///
 /// # Errors
-/// 400 when there is no file, it is of no kind that is read, there is too much, or it does not come; 429 when the key's
-/// bodies take up too much room. Nothing is stored then.
+/// 400 when there is no file, it is of no kind that is read, or there is too much; 408 when it does not come; 429 when the
+/// key's bodies take up too much room. Nothing is stored then.
 pub async fn read(app: &App, caller: &Caller, request: &HttpRequest, payload: Payload) -> ApiResult<Form> {
     extract::refuse_compressed(request)?;
     let mut begun = None;
-    let form = tokio::time::timeout(PATIENCE, parts(app, caller, request, payload, &mut begun)).await;
-    let form = form.unwrap_or_else(|_| Err(refused("The form took longer than ten minutes to come.")));
+    let form = in_time(parts(app, caller, request, payload, &mut begun)).await;
     if let (Err(_), Some(id)) = (&form, begun) {
         uploads::remove(&app.blobs, id).await;
     }
@@ -73,16 +80,11 @@ async fn parts(
     begun: &mut Option<JobId>,
 ) -> ApiResult<Form> {
     let mut room = app.bodies.room(caller.key);
-    let is_over = Rc::new(Cell::new(false));
-    let noted = Rc::clone(&is_over);
-    let payload = payload.chain(futures_util::stream::poll_fn(move |_| {
-        noted.set(true);
-        Poll::Ready(None)
-    }));
-    let mut form = Multipart::new(request.headers(), payload);
+    let body = Rc::new(Cell::new(Body::Open));
+    let mut form = Multipart::new(request.headers(), coming(Arriving::new(request, payload), Rc::clone(&body)));
     let (mut file, mut options, mut taken) = (None, None, 0);
     let mut parts = 0;
-    while let Some(mut field) = next(&mut form, &is_over).await? {
+    while let Some(mut field) = next(&mut form, &body).await? {
         parts += 1;
         if parts > MAX_PARTS {
             return Err(refused(&format!("The form has more than {MAX_PARTS} parts.")));
@@ -93,14 +95,14 @@ async fn parts(
                 check_kind(&name, content_type.as_deref())?;
                 let id = *begun.insert(uploads::begin(&app.db).await?);
                 let mut receiving = Receiving::begin(&app.blobs, id).await?;
-                let length = store(&mut field, &is_over, &mut receiving, &mut taken, &mut room).await?;
+                let length = store(&mut field, &body, &mut receiving, &mut taken, &mut room).await?;
                 if length == 0 {
                     return Err(refused(EMPTY));
                 }
                 file = Some((id, receiving.end().await?, name, content_type));
             }
             Some("options") if options.is_none() => {
-                options = Some(text(&mut field, &is_over, &mut taken, &mut room).await?);
+                options = Some(text(&mut field, &body, &mut taken, &mut room).await?);
             }
             _ => {
                 return Err(refused("The form has a part that is neither 'file' nor 'options', or one of them twice."));
@@ -117,6 +119,27 @@ async fn parts(
     Ok(Form { id, blob, name, content_type, options })
 }
 
+/// What comes of a body, for the library to read. Why it ends is noted in `body`.
+fn coming(arriving: Arriving, body: Rc<Cell<Body>>) -> impl Stream<Item = Result<Bytes, PayloadError>> {
+    let parts = stream::unfold((arriving, body), |(mut arriving, body)| async move {
+        let part = match arriving.next().await {
+            Ok(Some(part)) => Ok(part),
+            Ok(None) => {
+                body.set(Body::Over);
+                return None;
+            }
+            Err(Interrupted::Broken(error)) => Err(error),
+            Err(Interrupted::Late) => {
+                body.set(Body::Late);
+                Err(PayloadError::Incomplete(None))
+            }
+        };
+        Some((part, (arriving, body)))
+    });
+    // The library asks on after the end.
+    parts.fuse()
+}
+
 /// How the request says that its body is to be read.
 pub fn has_type(request: &HttpRequest, kind: &str) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -124,19 +147,20 @@ pub fn has_type(request: &HttpRequest, kind: &str) -> bool {
 }
 
 /// The next part of a form, or the next bytes of a part. Whatever the library would still wait for, nothing comes once the
-/// body `is_over`: it waits for what follows a line's end.
+/// body is over: it waits for what follows a line's end.
 async fn next<T>(
     stream: &mut (impl Stream<Item = Result<T, MultipartError>> + Unpin),
-    is_over: &Cell<bool>,
+    body: &Cell<Body>,
 ) -> ApiResult<Option<T>> {
     let mut next = pin!(stream.next());
     let next = std::future::poll_fn(|context| match next.as_mut().poll(context) {
-        Poll::Pending if is_over.get() => Poll::Ready(Some(Err(MultipartError::Incomplete))),
+        Poll::Pending if body.get() != Body::Open => Poll::Ready(Some(Err(MultipartError::Incomplete))),
         polled => polled,
     });
-    let next = tokio::time::timeout(SILENCE, next).await;
-    let next = next.map_err(|_| refused("Nothing has come of the form for a minute."))?;
-    next.transpose().map_err(|error| broken(&error))
+    next.await.transpose().map_err(|error| match body.get() {
+        Body::Late => arriving::late(),
+        Body::Open | Body::Over => broken(&error),
+    })
 }
 
 /// A name in UTF-8 or Latin 1 goes before the one that clients without them are told.
@@ -160,13 +184,13 @@ fn describe(field: &Field) -> ApiResult<(String, Option<String>)> {
 /// Stores the bytes of a part. Returns how many there were.
 async fn store(
     field: &mut Field,
-    is_over: &Cell<bool>,
+    body: &Cell<Body>,
     receiving: &mut Receiving,
     taken: &mut usize,
     room: &mut Room,
 ) -> ApiResult<usize> {
     let mut length = 0;
-    while let Some(chunk) = next(field, is_over).await? {
+    while let Some(chunk) = next(field, body).await? {
         length += chunk.len();
         if length > MAX_BYTES {
             return Err(refused(TOO_LARGE));
@@ -179,9 +203,9 @@ async fn store(
 }
 
 /// The options.
-async fn text(field: &mut Field, is_over: &Cell<bool>, taken: &mut usize, room: &mut Room) -> ApiResult<BytesMut> {
+async fn text(field: &mut Field, body: &Cell<Body>, taken: &mut usize, room: &mut Room) -> ApiResult<BytesMut> {
     let mut bytes = BytesMut::new();
-    while let Some(chunk) = next(field, is_over).await? {
+    while let Some(chunk) = next(field, body).await? {
         if bytes.len() + chunk.len() > MAX_OPTIONS {
             return Err(refused("The 'options' field is longer than 1 MB."));
         }

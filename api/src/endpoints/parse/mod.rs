@@ -33,6 +33,7 @@ use weir_shared::traces;
 use self::file::scraped_file;
 use self::form::Form;
 use crate::app::AppData;
+use crate::arriving;
 use crate::auth::Caller;
 use crate::endpoints::retention;
 use crate::endpoints::scrape::run::Scraped;
@@ -42,8 +43,19 @@ use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{self, Group, Operation};
 
-/// How long a file may take to come: less than what an expired one stays among the blobs.
+/// How long a file may take to come, however steadily: less than what an expired one stays among the blobs.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What comes of a file that is received within [`PATIENCE`].
+///
+/// # Errors
+/// Those of `receiving`, 408 when it takes longer.
+async fn in_time<T>(receiving: impl Future<Output = ApiResult<T>>) -> ApiResult<T> {
+    match tokio::time::timeout(PATIENCE, receiving).await {
+        Ok(received) => received,
+        Err(_) => Err(arriving::late()),
+    }
+}
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {

@@ -4,14 +4,14 @@
 //! `POST /v2/parse/upload-url` gives out address and `uploadRef`, `PUT /v2/parse/upload/{id}` takes the file. The first one
 //! that comes whole stays.
 
-use actix_web::http::header::CONTENT_LENGTH;
+use std::collections::BTreeMap;
+
+use actix_web::error::PayloadError;
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use weir_shared::domain::scrape_request::parse_announced;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
@@ -21,8 +21,9 @@ use weir_shared::store::uploads::{self, NewUpload, Offered, Receiving};
 use weir_shared::time::Timestamp;
 
 use super::formats::check_kind;
-use super::{PATIENCE, form};
+use super::{form, in_time};
 use crate::app::{App, AppData};
+use crate::arriving::{Arriving, announced};
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -82,7 +83,7 @@ pub fn doc_put() -> Operation {
         .query("expires", json!({"type": "integer"}), "Of the address.")
         .query("signature", json!({"type": "string"}), "Of the address.")
         .answer::<Taken>("The file is there.")
-        .errors(&[400, 403, 409, 429, 500, 503])
+        .errors(&[400, 403, 408, 409, 429, 500, 503])
 }
 
 /// Handles `POST /v2/parse/upload-url`.
@@ -121,8 +122,8 @@ pub async fn url(app: AppData, request: HttpRequest, payload: Payload) -> ApiRes
 /// Handles `PUT /v2/parse/upload/{id}`.
 ///
 /// # Errors
-/// 400 for an address that was not given out or is over, and a file that is compressed, empty, too large or too slow; 409
-/// when there is one; 429 when the bodies of the key that asked for the address take up too much room.
+/// 400 for an address that was not given out or is over, and a file that is compressed, empty or too large; 408 when it does
+/// not come; 409 when there is one; 429 when the bodies of the key that asked for the address take up too much room.
 pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id: JobId = extract::path_id(&id)?;
     extract::refuse_compressed(&request)?;
@@ -133,16 +134,14 @@ pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: 
     if row.is_there {
         return Err(taken());
     }
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > MAX_BYTES) {
+    let announced = announced(&request);
+    if announced > MAX_BYTES {
         return Err(form::refused(TOO_LARGE));
     }
     let mut room = app.bodies.room(row.key);
-    room.reach(announced.unwrap_or(0))?;
+    room.reach(announced)?;
     let receiving = Receiving::begin(&app.blobs, id).await?;
-    let received = tokio::time::timeout(PATIENCE, receive(payload, receiving, &mut room)).await;
-    let blob = received.map_err(|_| form::refused("The file took longer than ten minutes to come."))??;
+    let blob = in_time(receive(Arriving::new(&request, payload), receiving, &mut room)).await?;
     if !uploads::arrived(&app.db, id, &blob).await? {
         let blobs = app.blobs.clone();
         let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
@@ -166,10 +165,10 @@ fn check_address(app: &App, id: JobId, query: &str) -> ApiResult<()> {
 }
 
 /// Stores the file as it comes. Returns where it lies among the blobs.
-async fn receive(mut payload: Payload, mut receiving: Receiving, room: &mut Room) -> ApiResult<String> {
+async fn receive(mut arriving: Arriving, mut receiving: Receiving, room: &mut Room) -> ApiResult<String> {
+    let broken = |error: &PayloadError| form::refused(&format!("The file did not come whole: {error}."));
     let mut length = 0;
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|error| form::refused(&format!("The file did not come whole: {error}.")))?;
+    while let Some(chunk) = arriving.next().await.map_err(|end| end.or(broken))? {
         length += chunk.len();
         if length > MAX_BYTES {
             return Err(form::refused(TOO_LARGE));

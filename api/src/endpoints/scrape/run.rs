@@ -252,13 +252,22 @@ async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use futures_util::FutureExt as _;
     use weir_shared::domain::api_version::ApiVersion;
+    use weir_shared::domain::job::JobStatus;
     use weir_shared::ids::WorkerId;
+    use weir_shared::store::jobs;
     use weir_shared::store::page::fast;
 
     use super::*;
     use crate::auth::Credentials;
     use crate::service_tests::Api;
+
+    fn wanted() -> ScrapeRequest {
+        let url = "http://a.test/".to_owned();
+        let (options, version) = (ScrapeOptions::default(), ApiVersion::V2);
+        ScrapeRequest { url, options, origin: None, integration: None, version }
+    }
 
     #[actix_web::test]
     async fn a_page_that_a_worker_wrote_a_moment_earlier_is_no_failure() {
@@ -267,14 +276,30 @@ mod tests {
         let caller = app.caller_with(Credentials::Token(&api.key)).await.unwrap();
         // The room in the team's queue is not known at first, and is known from then on.
         for _ in 0..2 {
-            let url = "http://a.test/".to_owned();
-            let (options, version) = (ScrapeOptions::default(), ApiVersion::V2);
-            let scrape = ScrapeRequest { url, options, origin: None, integration: None, version };
-            let scrape = accept(app, &caller, scrape);
+            let scrape = accept(app, &caller, wanted());
             let now = app.db.now();
             let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
             queue(app, &caller, &scrape, &TeamTurns::default()).await.unwrap();
         }
+    }
+
+    #[actix_web::test]
+    async fn a_job_that_is_written_after_its_caller_has_left_is_cancelled() {
+        let api = Api::start(&[]).await;
+        let app = &api.state;
+        let caller = app.caller_with(Credentials::Token(&api.key)).await.unwrap();
+        let scrape = accept(app, &caller, wanted());
+        assert!(direct::awaited(app, scrape.job, std::future::pending::<()>()).now_or_never().is_none());
+        // Who writes goes in turns: what is begun here begins when the first look has ended.
+        app.db.begin().await.unwrap().commit().await.unwrap();
+        let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, app.db.now()).await;
+        assert!(written.unwrap().is_some());
+        let cancelled = async {
+            while jobs::load(&app.db, scrape.job).await.unwrap().unwrap().status != JobStatus::Cancelled {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), cancelled).await.expect("it is cancelled");
     }
 }

@@ -6,10 +6,11 @@ use super::body::{Nulls, read_body};
 use super::fields::{label, read_headers};
 use super::options::read_options;
 use crate::domain::api_version::ApiVersion;
+use crate::domain::header_rules::may_carry;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, read_id};
-use crate::domain::webhook::{WebhookSpec, may_carry};
+use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
 

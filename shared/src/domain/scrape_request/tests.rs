@@ -553,6 +553,11 @@ fn every_rule_of_a_batch_is_held() {
             "custom",
         ),
         (
+            json!({"webhook": {"url": "http://a.com", "headers": {"Proxy-Authorization": "Basic eA=="}}}),
+            json!(["webhook", "headers", "Proxy-Authorization"]),
+            "custom",
+        ),
+        (
             json!({"webhook": {"url": "http://a.com", "headers": {"Host": "b.com"}}}),
             json!(["webhook", "headers", "Host"]),
             "custom",

@@ -33,6 +33,7 @@ pub use weir_shared::domain::session::Language;
 use slot::Slot;
 use watch::Watch;
 use weir_shared::clock;
+use weir_shared::worker_api::sessions::RunBounds;
 
 use crate::relay::Activity;
 
@@ -83,7 +84,7 @@ pub const OUTPUT_LIMIT: usize = 1 << 20;
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Whoever stood in line gets at least this long to run, or its whole timeout if that is less.
-const RUN_AT_LEAST: Duration = Duration::from_secs(5);
+const IN_LINE_AT_LEAST: Duration = Duration::from_secs(5);
 
 /// How long [`Runners::close`] waits for a language's calls to notice.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -122,21 +123,15 @@ impl Runners {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Runs `code` for at most `timeout` and answers within `answer_in`, starts and waits included. Goes on when the returned
-    /// future is dropped.
+    /// Runs `code` within these bounds, starts and waits included. Goes on when the returned future is dropped.
     ///
     /// # Errors
     /// When the code has not begun to run; whatever happens to it afterwards is an [`Execution`].
-    pub async fn execute(
-        &self,
-        language: Language,
-        code: &str,
-        (timeout, answer_in): (Duration, Duration),
-    ) -> Result<Execution, ExecError> {
+    pub async fn execute(&self, language: Language, code: &str, bounds: RunBounds) -> Result<Execution, ExecError> {
         let (inner, code) = (Arc::clone(&self.inner), code.to_owned());
-        let give_up = clock::deadline(answer_in.saturating_sub(LAST_MOMENT));
+        let give_up = clock::deadline(bounds.answer.saturating_sub(LAST_MOMENT));
         // A caller that goes away leaves no half-read answer behind.
-        let running = tokio::spawn(async move { inner.slot(language).execute(&code, timeout, give_up).await });
+        let running = tokio::spawn(async move { inner.slot(language).execute(&code, bounds.run, give_up).await });
         running.await.unwrap_or_else(|error| Err(ExecError::Start(format!("the call was lost: {error}"))))
     }
 

@@ -15,7 +15,7 @@ use super::boxes::{BoxHandle, StartBox};
 use super::capture::{Output, tail};
 use super::runner::{Ended, Runner};
 use super::watch::Watch;
-use super::{CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
+use super::{CLOSE_LIMIT, ExecError, Execution, IN_LINE_AT_LEAST, Language};
 use crate::relay::Activity;
 
 /// Bound on a start, whoever waits for it. A runner starts in 1 to 2 s on an idle machine.
@@ -68,7 +68,7 @@ impl Slot {
 
     /// One call; see [`super::Runners::execute`]. It ends at `give_up` at the latest.
     pub async fn execute(&self, code: &str, limit: Duration, give_up: Instant) -> Result<Execution, ExecError> {
-        let in_line = timeout_at(give_up - limit.min(RUN_AT_LEAST), self.state.lock());
+        let in_line = timeout_at(give_up - limit.min(IN_LINE_AT_LEAST), self.state.lock());
         let mut state = tokio::select! {
             state = in_line => state.map_err(|_| ExecError::Busy)?,
             () = self.closed.cancelled() => return Err(ExecError::Closed),

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use weir_shared::clock::Stopwatch;
 use weir_shared::random;
-use weir_shared::worker_api::sessions::ANSWER_GRACE;
+use weir_shared::worker_api::sessions::RunBounds;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
@@ -28,11 +28,6 @@ use crate::sandbox::find_chromium;
 const LONG: Duration = Duration::from_secs(30);
 /// Bound on a whole test, so that a hang is a failure with a name.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
-
-/// A run's bound, and that of its answer.
-fn bounds(limit: Duration) -> (Duration, Duration) {
-    (limit, limit + ANSWER_GRACE)
-}
 
 /// A directory that goes with the test.
 struct Folder(PathBuf);
@@ -280,7 +275,7 @@ impl Session {
 
     async fn run_for(&self, language: Language, code: &str, limit: Duration) -> Execution {
         let code = code.replace("SITE", &self.site);
-        timeout(LONG * 2, self.runners.execute(language, &code, bounds(limit))).await.unwrap().unwrap()
+        timeout(LONG * 2, self.runners.execute(language, &code, RunBounds::of(limit))).await.unwrap().unwrap()
     }
 
     async fn node(&self, code: &str) -> Execution {
@@ -760,10 +755,11 @@ async fn calls_of_one_language_stand_in_line_and_languages_run_side_by_side() {
         assert!(at(two) - at(one) >= 1000);
         // A call that could not be answered in time is refused before it begins.
         let runners = &session.runners;
-        let long = runners.execute(Language::Node, "await new Promise(r => setTimeout(r, 6000)); 1", bounds(LONG));
+        let long =
+            runners.execute(Language::Node, "await new Promise(r => setTimeout(r, 6000)); 1", RunBounds::of(LONG));
         let short = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            runners.execute(Language::Node, "2", bounds(Duration::from_secs(1))).await
+            runners.execute(Language::Node, "2", RunBounds::of(Duration::from_secs(1))).await
         };
         let (long, short) = tokio::join!(long, short);
         assert_eq!((long.unwrap().stdout.as_str(), short), ("1", Err(ExecError::Busy)));
@@ -798,7 +794,7 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
     let mut session = Session::start().await;
     session.boxes.broken.store(true, Ordering::Relaxed);
     for language in [Language::Node, Language::Python, Language::Bash] {
-        let refused = session.runners.execute(language, "1", bounds(LONG)).await;
+        let refused = session.runners.execute(language, "1", RunBounds::of(LONG)).await;
         assert!(matches!(&refused, Err(ExecError::Start(why)) if why.contains("no boxes here")), "{refused:?}");
     }
     session.boxes.broken.store(false, Ordering::Relaxed);
@@ -809,7 +805,7 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
     // The runner notices it a moment later.
     let lost = async {
         loop {
-            match session.runners.execute(Language::Node, "1", bounds(LONG)).await {
+            match session.runners.execute(Language::Node, "1", RunBounds::of(LONG)).await {
                 Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => return error,
             }
@@ -820,12 +816,12 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
 
     // Closing ends what runs, and nothing runs afterwards.
     session.bash("true").await;
-    let (running, ()) = tokio::join!(session.runners.execute(Language::Bash, "sleep 60", bounds(LONG)), async {
+    let (running, ()) = tokio::join!(session.runners.execute(Language::Bash, "sleep 60", RunBounds::of(LONG)), async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         timeout(LONG, session.runners.close()).await.unwrap();
     });
     assert_eq!(running, Err(ExecError::Closed));
-    assert_eq!(session.runners.execute(Language::Node, "1", bounds(LONG)).await, Err(ExecError::Closed));
+    assert_eq!(session.runners.execute(Language::Node, "1", RunBounds::of(LONG)).await, Err(ExecError::Closed));
     // The kernel may still be busy with what was killed.
     let probe = format!("{}/work", session.folder.0.display());
     let left = || {
