@@ -7,6 +7,7 @@
 //! | until when may this take | [`deadline`], for tokio's `sleep_until` and `timeout_at` |
 //! | is what I remember still fresh | [`Clock::instant`], which tests move too |
 //! | wait for what this clock makes due | [`Clock::sleep`], which ends when a test makes that time pass |
+//! | what has a machine's sleep and nobody's setting of its clock in it | [`since_boot`] |
 //! | is that deadline past | compare with [`instant`], which nobody moves: tokio does not either |
 //!
 //! Rules that depend on the time take `now` as an argument. `clippy.toml` forbids the functions behind these elsewhere.
@@ -28,17 +29,34 @@ use crate::time::Timestamp;
 /// builds alone look at it, and anew whenever they ask for the time, so that all processes are moved in one moment.
 pub const ENVIRONMENT: &str = "WEIR_TEST_CLOCK";
 
-/// How far the database's clock is ahead of this machine's, milliseconds. A process has one database.
-static STEP_MS: AtomicI64 = AtomicI64::new(0);
+/// Clocks of machines differ, and are put right, by less than this without a word, milliseconds. What is further ahead was
+/// written by a clock that was wrong.
+pub const APART_MS: i64 = 10_000;
 
-/// What is added to the machine's clock, milliseconds.
-pub fn step_ms() -> i64 {
-    STEP_MS.load(Ordering::Relaxed)
+/// What the database's clock says at the moment at which [`since_boot`] is 0, milliseconds since 1970; [`UNKNOWN`]: it is
+/// this machine's wall clock. A process has one database.
+static AT_BOOT_MS: AtomicI64 = AtomicI64::new(UNKNOWN);
+const UNKNOWN: i64 = i64::MIN;
+
+/// Time since the machine was started, which nobody sets, and which passes while the machine sleeps, too.
+pub fn since_boot() -> Duration {
+    let passed = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(passed.tv_sec.unsigned_abs(), u32::try_from(passed.tv_nsec).unwrap_or(0))
 }
 
-/// Sets what is added to the machine's clock, milliseconds.
-pub fn set_step_ms(ms: i64) {
-    STEP_MS.store(ms, Ordering::Relaxed);
+/// Sets what the database's clock said when so much time had passed [`since_boot`]. From now on this machine's wall clock may
+/// be set as anybody likes.
+pub fn follow_database(said: Timestamp, at: Duration) {
+    AT_BOOT_MS.store(said.0.saturating_sub(milliseconds(at)), Ordering::Relaxed);
+}
+
+/// Whether the database's clock is known, and not taken for this machine's.
+pub fn is_of_database() -> bool {
+    AT_BOOT_MS.load(Ordering::Relaxed) != UNKNOWN
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The machine's own wall clock.
@@ -48,14 +66,21 @@ pub fn of_machine() -> Timestamp {
 
 /// The database's wall clock for traces, nanoseconds since 1970.
 pub fn nanoseconds() -> u64 {
-    let own = chrono::Utc::now().timestamp_nanos_opt().unwrap_or(0);
-    own.saturating_add(step_ms().saturating_mul(1_000_000)).unsigned_abs()
+    match AT_BOOT_MS.load(Ordering::Relaxed) {
+        UNKNOWN => chrono::Utc::now().timestamp_nanos_opt().unwrap_or(0).unsigned_abs(),
+        at_boot => u64::try_from(since_boot().as_nanos())
+            .unwrap_or(u64::MAX)
+            .saturating_add(at_boot.unsigned_abs().saturating_mul(1_000_000)),
+    }
 }
 
 /// The database's wall clock, as far as it is known. Nobody moves it: the queue library compares with it, in SQL, when
 /// wake-ups are due.
 pub fn of_database() -> Timestamp {
-    of_machine().plus_ms(step_ms())
+    match AT_BOOT_MS.load(Ordering::Relaxed) {
+        UNKNOWN => of_machine(),
+        at_boot => Timestamp(at_boot.saturating_add(milliseconds(since_boot()))),
+    }
 }
 
 /// The wall clock of a service: the database's. Clones share it, so that a test that moves one moves all.

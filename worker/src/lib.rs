@@ -24,6 +24,7 @@ pub mod reader;
 pub mod redact;
 pub mod replayer;
 pub mod sessions;
+mod set_back;
 pub mod site;
 pub mod sweeper;
 mod task;

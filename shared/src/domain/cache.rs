@@ -23,6 +23,7 @@ use url::Url;
 use super::scrape::{CacheOptions, Format, LOCKDOWN_MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use super::screenshot::Screenshot;
 use super::target::fetch_url;
+use crate::clock::APART_MS;
 use crate::ids::TeamId;
 use crate::time::Timestamp;
 
@@ -75,8 +76,9 @@ pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) 
     let from = oldest(&options.cache, now);
     let to = match options.cache.min_age {
         Some(least) => now.plus_ms(-least.max(1).min(now.0)),
-        // No upper bound: a page with a time ahead of this clock is young enough, too.
-        None => Timestamp(i64::MAX),
+        None if options.cache.lockdown => Timestamp(i64::MAX),
+        // Clocks of processes differ a little; what lies further ahead is of a clock that was wrong, and of no known age.
+        None => now.plus_ms(APART_MS),
     };
     let which = match (options.screenshot(), options.wants(&Format::Branding)) {
         _ if options.wants(&Format::RawBase64) => vec![Which::Page, Which::Raw],
@@ -376,9 +378,9 @@ mod tests {
     fn ages_become_times() {
         let (team, now) = (TeamId::new(), Timestamp(1_000_000_000_000));
         let times = |options: &ScrapeOptions| lookup("a.com", options, team, now).map(|l| (l.from.0, l.to.0));
-        assert_eq!(times(&ScrapeOptions::default()), Some((now.0 - MAX_AGE_MS, i64::MAX)));
+        assert_eq!(times(&ScrapeOptions::default()), Some((now.0 - MAX_AGE_MS, now.0 + APART_MS)));
         assert_eq!(times(&with(|o| o.cache.max_age = 0)), None);
-        assert_eq!(times(&with(|o| o.cache.max_age = i64::MAX)), Some((0, i64::MAX)));
+        assert_eq!(times(&with(|o| o.cache.max_age = i64::MAX)), Some((0, now.0 + APART_MS)));
         assert_eq!(times(&with(|o| o.cache.min_age = Some(1))), Some((0, now.0 - 1)));
         assert_eq!(times(&with(|o| (o.cache.min_age, o.cache.max_age) = (Some(i64::MAX), 0))), Some((0, 0)));
         assert!(ScrapeOptions::default().cache.is_kept());

@@ -42,14 +42,20 @@ pub async fn keep_step(db: &Db) -> StoreResult<()> {
     if matches!(db, Db::Sqlite(_)) {
         return Ok(());
     }
-    let before = clock::of_machine();
+    let (asked, known) = (clock::since_boot(), clock::of_database());
     let theirs = database_time(db).await?;
-    let took = clock::of_machine().ms_since(before);
-    let ahead = theirs.0 - before.plus_ms(took / 2).0;
-    if took <= SLOWEST_ANSWER_MS && (ahead - clock::step_ms()).abs() >= LEAST_STEP_MS.max(took) {
-        tracing::info!(ms = ahead, "the database's clock is ahead of this machine's by so much; its time is used");
-        clock::set_step_ms(ahead);
+    let took = clock::since_boot().saturating_sub(asked);
+    let (half_ms, took_ms) = (took.as_millis() as i64 / 2, took.as_millis() as i64);
+    let ahead = theirs.ms_since(known.plus_ms(half_ms));
+    if took_ms > SLOWEST_ANSWER_MS {
+        return Ok(());
     }
+    if ahead.abs() >= LEAST_STEP_MS.max(took_ms) {
+        tracing::info!(ms = ahead, "the database's clock is ahead of the one in use by so much; its time is used");
+    } else if clock::is_of_database() {
+        return Ok(());
+    }
+    clock::follow_database(theirs, asked + took / 2);
     Ok(())
 }
 
@@ -83,6 +89,13 @@ mod tests {
             let difference = database_time(&db).await.unwrap().0 - clock::of_machine().0;
             assert!(difference.abs() < 5_000, "{difference}");
             keep_step(&db).await.unwrap();
+            assert!((clock::of_database().0 - clock::of_machine().0).abs() < 5_000);
+            if matches!(db, Db::Postgres(_)) {
+                // Whatever was taken for its time, the database is asked again.
+                clock::follow_database(Timestamp(0), clock::since_boot());
+                assert!(clock::of_database().0 < 60_000, "this machine's wall clock is not asked");
+                keep_step(&db).await.unwrap();
+            }
             assert!((clock::of_database().0 - clock::of_machine().0).abs() < 5_000);
         }
     }

@@ -58,6 +58,7 @@ pub mod retention;
 pub mod scrape_context;
 pub mod searches;
 pub mod sessions;
+pub mod set_back;
 pub mod settings;
 pub mod signals;
 pub mod site_templates;

@@ -190,11 +190,12 @@ pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
     Ok(done > 0)
 }
 
-/// Declares workers dead whose heartbeat is older than [`DEAD_MS`]. Returns how many.
+/// Declares workers dead whose heartbeat is older than [`DEAD_MS`], or so far ahead, which is of a clock that was set back
+/// since. Returns how many.
 pub async fn bury(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = die!("heartbeat_at < $1");
+    const SQL: &str = die!("(heartbeat_at < $1 OR heartbeat_at > $2)");
     let before = now.plus_ms(-DEAD_MS);
-    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).execute(conn).await?.rows_affected()))
+    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(now.plus_ms(DEAD_MS)).execute(conn).await?.rows_affected()))
 }
 
 /// Workers that may take work now.

@@ -6,12 +6,15 @@ use crate::{on_db, on_pool};
 use super::{Db, StoreResult};
 
 /// Adds `count` requests to a minute, given as its number since 1970, and returns all of it so far. A process whose
-/// clock is behind adds to the minute that the others have begun.
+/// clock is behind adds to the minute that the others have begun; what lies further ahead is of a clock that was wrong, and
+/// begins anew.
 pub async fn add(db: &Db, team: TeamId, bucket: &str, minute: i64, count: i64) -> StoreResult<i64> {
     const SQL: &str = "INSERT INTO rate_window (team_id, bucket, minute, taken) VALUES ($1, $2, $3, $4) \
-        ON CONFLICT (team_id, bucket) DO UPDATE SET taken = CASE WHEN rate_window.minute < excluded.minute \
-        THEN excluded.taken ELSE rate_window.taken + excluded.taken END, minute = CASE \
-        WHEN rate_window.minute < excluded.minute THEN excluded.minute ELSE rate_window.minute END RETURNING taken";
+        ON CONFLICT (team_id, bucket) DO UPDATE SET \
+        taken = CASE WHEN rate_window.minute IN (excluded.minute, excluded.minute + 1) \
+        THEN rate_window.taken + excluded.taken ELSE excluded.taken END, \
+        minute = CASE WHEN rate_window.minute = excluded.minute + 1 THEN rate_window.minute ELSE excluded.minute END \
+        RETURNING taken";
     let mut tx = db.begin_relaxed().await?;
     let taken: (i64,) = on_db!(&mut tx, |conn| {
         sqlx::query_as(SQL).bind(team).bind(bucket).bind(minute).bind(count).fetch_one(conn).await?
@@ -45,8 +48,11 @@ mod tests {
             assert_eq!(add(&db, other, "map", 5, 1).await.unwrap(), 1);
             assert_eq!(add(&db, team, "map", 6, 2).await.unwrap(), 2);
             assert_eq!(add(&db, team, "map", 5, 2).await.unwrap(), 4, "a clock that is behind");
+            assert_eq!(add(&db, team, "crawl", 65, 9).await.unwrap(), 9);
+            assert_eq!(add(&db, team, "crawl", 5, 2).await.unwrap(), 2, "a clock that was ahead");
+            assert_eq!(add(&db, team, "crawl", 5, 2).await.unwrap(), 4);
             assert_eq!(taken(&db, team, 6).await.unwrap(), [("map".to_owned(), 4)]);
-            assert_eq!(taken(&db, team, 5).await.unwrap(), [("scrape".to_owned(), 1)]);
+            assert_eq!(taken(&db, team, 5).await.unwrap(), [("crawl".to_owned(), 4), ("scrape".to_owned(), 1)]);
         }
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::clock::APART_MS;
 use crate::domain::monitor::MonitorStatus;
 use crate::ids::{MonitorId, TeamId};
 use crate::time::Timestamp;
@@ -16,9 +17,6 @@ const TEAM_BYTES: i64 = 256 << 20;
 /// How long a page is remembered that is not tracked again, milliseconds: 90 days. Those of monitors that look more seldom
 /// stay until they look, see [`super::monitors::removal::forget`].
 pub const KEPT_MS: i64 = 90 * 86_400_000;
-/// A snapshot that is younger than another one by this was made by a clock that was ahead, milliseconds: no page takes so
-/// long.
-const SOONEST_MS: i64 = 3_600_000;
 /// A snapshot may unpack to this many bytes.
 const UNPACKED: usize = 16 << 20;
 /// Rows removed at once.
@@ -77,16 +75,15 @@ pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timest
 /// Keeps a snapshot; an older one of the page goes, a newer one stays, unless it is of a clock that was ahead. That of a
 /// page whose monitor was deleted is not kept: nobody would remove it. Whether the team has too many by then, [`weigh`]
 /// sees: to add them up for each page would take longer the more there are.
-pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> {
+pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed, now: Timestamp) -> StoreResult<()> {
     const PUT: &str = sql!(
         "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body, monitor_id) \
         SELECT $1, $2, $3, $4, $5, $6 WHERE $6 IS NULL OR EXISTS (SELECT 1 FROM monitor WHERE id = $6 AND status <> ",
         MonitorStatus::Deleted.sql(),
         ") ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
         body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at \
-        OR page_snapshot.scraped_at > excluded.scraped_at + 3600000"
+        OR page_snapshot.scraped_at > $7"
     );
-    const { assert!(SOONEST_MS == 3_600_000) };
     on_db!(tx, |conn| {
         sqlx::query(PUT)
             .bind(team)
@@ -95,6 +92,7 @@ pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> 
             .bind(packed.body.len() as i64)
             .bind(&packed.body)
             .bind(packed.monitor)
+            .bind(now.plus_ms(APART_MS))
             .execute(conn)
             .await?
             .rows_affected()
@@ -151,12 +149,18 @@ mod tests {
         for db in testing::databases().await {
             let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
             let mut tx = db.begin().await.unwrap();
+            let (now, ahead) = (Timestamp(40), 41 + APART_MS);
             for (key, at, text) in [("k", 10, "first"), ("k", 30, "third"), ("k", 20, "second")] {
-                put(&mut tx, team, &packed(key, at, text)).await.unwrap();
+                put(&mut tx, team, &packed(key, at, text), now).await.unwrap();
+            }
+            // Of a clock that was ahead, as is known when it is right again.
+            for (at, text) in [(ahead, "wrong"), (35, "right")] {
+                put(&mut tx, team, &packed("set back", at, text), now).await.unwrap();
             }
             tx.commit().await.unwrap();
             let found = get(&db, team, "k").await.unwrap().unwrap();
             assert_eq!((found.0, found.1.markdown.as_str()), (Timestamp(30), "third"));
+            assert_eq!(get(&db, team, "set back").await.unwrap().unwrap().1.markdown, "right");
             assert!(get(&db, other, "k").await.unwrap().is_none(), "teams are walls");
         }
     }
@@ -166,14 +170,14 @@ mod tests {
         for db in testing::databases().await {
             let team = testing::team(&db, "a").await;
             let mut tx = db.begin().await.unwrap();
-            put(&mut tx, team, &packed("old", 1, "x")).await.unwrap();
-            put(&mut tx, team, &packed("new", 2, "x")).await.unwrap();
+            put(&mut tx, team, &packed("old", 1, "x"), Timestamp(9)).await.unwrap();
+            put(&mut tx, team, &packed("new", 2, "x"), Timestamp(9)).await.unwrap();
             // Make the old version count as large as all the room that the team has.
             let full = format!("UPDATE page_snapshot SET size = {TEAM_BYTES} WHERE key = 'old'");
             on_db!(&mut tx, |conn| {
                 sqlx::query(sqlx::AssertSqlSafe(full)).execute(conn).await.unwrap().rows_affected()
             });
-            put(&mut tx, team, &packed("newest", 3, "x")).await.unwrap();
+            put(&mut tx, team, &packed("newest", 3, "x"), Timestamp(9)).await.unwrap();
             tx.commit().await.unwrap();
             assert_eq!(weigh(&db).await.unwrap(), 1);
             assert_eq!(weigh(&db).await.unwrap(), 0);

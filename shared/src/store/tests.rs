@@ -717,6 +717,11 @@ async fn a_lease_has_one_holder_until_it_ends() {
         assert!(!leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "its holder lives");
         nodes::declare_dead(&mut tx, b).await.unwrap();
         assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "a dead one's is free");
+
+        let late = now.plus_ms(3_600_000);
+        assert!(leases::take(&mut tx, "ahead", a, late, late.plus_ms(100)).await.unwrap());
+        assert!(!leases::take(&mut tx, "ahead", b, late, late.plus_ms(100)).await.unwrap());
+        assert!(leases::take(&mut tx, "ahead", b, now, now.plus_ms(100)).await.unwrap(), "of a clock that was ahead");
         tx.commit().await.unwrap();
     }
 }

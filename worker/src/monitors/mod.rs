@@ -38,6 +38,7 @@ use weir_shared::time::Timestamp;
 
 use self::places::Places;
 use crate::context::WorkerContext;
+use crate::set_back::Highest;
 
 /// Longest pause between ticks, where no monitor runs by itself and no check is under way, and where one does; the least,
 /// when something is due.
@@ -135,30 +136,17 @@ impl Steps {
     }
 }
 
-/// The latest time that this worker has seen, after which everything due was looked at.
-#[derive(Default)]
-struct Highest(Option<Timestamp>);
-
-impl Highest {
-    /// Whether the clock was set back since, by more than clocks are put right in passing. It may have been while this
-    /// worker was not there.
-    fn is_set_back(&self, now: Timestamp) -> bool {
-        self.0.is_none_or(|highest| highest.ms_since(now) > due::SET_BACK_MS)
-    }
-}
-
 /// Sees to what is due. Returns how long nothing else is, as far as that is known.
 async fn tick(monitors: &Arc<Monitors>, steps: &mut Steps, highest: &mut Highest) -> StoreResult<Duration> {
     let db = &monitors.context.process.db;
     let now = db.now();
-    if highest.is_set_back(now) {
+    if highest.set_back_by(now).is_some() {
         let moved = due::set_back(db, || db.now()).await?;
         if moved > 0 {
             tracing::warn!(moved, "the clock was set back: monitors and checks are due earlier than was reckoned");
         }
-        highest.0 = Some(now);
     }
-    highest.0 = highest.0.max(Some(now));
+    highest.seen(now);
     let work = due::look(db, now).await?;
     let mut is_all = true;
     if work.monitors {

@@ -13,7 +13,7 @@ use super::pools::Pools;
 use super::{heartbeat, registration, session_offer};
 use crate::context::{Process, WorkerContext};
 use crate::finisher::Finisher;
-use crate::{monitors, queue, replayer, sweeper, tidier};
+use crate::{monitors, queue, replayer, set_back, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -68,6 +68,7 @@ pub(super) async fn live(
         chore("tidier", &context, tidier::run),
         chore("replayer", &context, replayer::run),
         chore("monitors", &context, monitors::run),
+        chore("set back", &context, set_back::run),
     ];
     let offering = later(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
 

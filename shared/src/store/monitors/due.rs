@@ -2,6 +2,7 @@
 //! a worker that dies before the commit has done nothing, and one that dies after it has done all. A check is unique by
 //! its monitor and moment besides.
 
+use crate::clock::APART_MS;
 use crate::domain::monitor::{CheckStatus, Progress};
 use crate::ids::{CheckId, MonitorId};
 use crate::on_pool;
@@ -20,8 +21,6 @@ const UNREADABLE_MS: i64 = 3_600_000;
 
 /// No check is anybody's for longer than this, milliseconds: one that says so was claimed by a clock that was ahead.
 pub const LONGEST_LEASE_MS: i64 = 300_000;
-/// Clocks of machines differ, and are put right, by less than this without a word, milliseconds.
-pub const SET_BACK_MS: i64 = 10_000;
 /// Monitors that are looked at again in one transaction.
 const PART_ROWS: i64 = 200;
 
@@ -179,7 +178,7 @@ pub async fn set_back(db: &Db, now: impl Fn() -> Timestamp) -> StoreResult<u64> 
         last = end.id.to_string();
         let now = now();
         // Whoever has reckoned by a clock that is ahead by less has not reckoned wrongly.
-        let ahead = now.plus_ms(SET_BACK_MS);
+        let ahead = now.plus_ms(APART_MS);
         for monitor in &part {
             let Ok(clockwork) = monitor.timing().clockwork() else { continue };
             let is_far = |due: &Timestamp| clockwork.next_after(ahead).is_some_and(|next| next < *due);

@@ -512,7 +512,7 @@ async fn a_deleted_monitor_is_gone_for_everybody_at_once_and_from_the_rows_later
         checks::run_now(&mut tx, &row, begin).await.unwrap().unwrap();
         for (monitor, key) in [(Some(row.id), "own"), (None, "other")] {
             let packed = Packed::new(key.to_owned(), begin, &Snapshot::default()).unwrap();
-            snapshots::put(&mut tx, team, &packed.of_monitor(monitor)).await.unwrap();
+            snapshots::put(&mut tx, team, &packed.of_monitor(monitor), begin).await.unwrap();
         }
         tx.commit().await.unwrap();
         let check = claim_checks(&db, begin, MINUTE).await.remove(0);
@@ -686,7 +686,7 @@ async fn nobody_is_told_and_nothing_is_kept_for_a_monitor_that_was_deleted() {
         let attempt = webhooks::Attempt { at: now, duration_ms: 1, status: Some(200), error: None, next_at: None };
         let mut tx = db.begin().await.unwrap();
         webhooks::record(&mut tx, &delivery, &attempt, now).await.unwrap();
-        snapshots::put(&mut tx, team, &pack()).await.unwrap();
+        snapshots::put(&mut tx, team, &pack(), now).await.unwrap();
         tx.commit().await.unwrap();
         for table in ["monitor", "monitor_check", "webhook_delivery", "webhook_attempt", "page_snapshot"] {
             let sql = format!("SELECT COUNT(*) FROM {table}");
@@ -750,7 +750,7 @@ async fn look(db: &Db, row: &MonitorRow, read: &[&str], failed: &[&str], now: Ti
         meet(&mut tx, &check, &found(url, status), now).await;
         if status == PageStatus::Same {
             let packed = Packed::new((*url).to_owned(), now, &Snapshot::default()).unwrap();
-            snapshots::put(&mut tx, row.team_id, &packed.of_monitor(Some(row.id))).await.unwrap();
+            snapshots::put(&mut tx, row.team_id, &packed.of_monitor(Some(row.id)), now).await.unwrap();
         }
     }
     let by = if read.is_empty() { CheckMove::Fall } else { CheckMove::Complete };
@@ -784,12 +784,12 @@ async fn what_the_last_two_checks_have_met_stays_however_seldom_they_are() {
         let mut tx = db.begin().await.unwrap();
         for (key, day) in [("by hand", 0), ("later", 1)] {
             let packed = Packed::new(key.to_owned(), after(day), &Snapshot::default()).unwrap();
-            snapshots::put(&mut tx, team, &packed).await.unwrap();
+            snapshots::put(&mut tx, team, &packed, after(1)).await.unwrap();
         }
         // More than one window of them, between what stays.
         for n in 0..1_200 {
             let packed = Packed::new(format!("old {n}"), after(0).plus_ms(-n), &Snapshot::default()).unwrap();
-            snapshots::put(&mut tx, team, &packed).await.unwrap();
+            snapshots::put(&mut tx, team, &packed, after(1)).await.unwrap();
         }
         tx.commit().await.unwrap();
         look(&db, &row, &["a", "b"], &[], after(0)).await;

@@ -150,7 +150,7 @@ async fn store(
     }
     for end in live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
-            snapshots::put(tx, end.page.team_id, snapshot).await?;
+            snapshots::put(tx, end.page.team_id, snapshot, now).await?;
         }
     }
     for made in results::derived(live) {
