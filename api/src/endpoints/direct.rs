@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use prometheus::IntGauge;
 use tokio::time::Instant;
-use weir_shared::domain::job::PageState;
+use weir_shared::domain::job::{JobStatus, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::credits::Funds;
+use weir_shared::store::jobs::JobRow;
 use weir_shared::store::pages::PageRow;
 use weir_shared::store::{StoreError, Tx, cancel, jobs, nodes, pages, queue_depth};
 use weir_shared::wake::ExpectedPage;
@@ -176,13 +177,15 @@ fn lost() -> ApiError {
     ApiError::new(ErrorCode::Unavailable, text).retry_after(LOST_RETRY_SECONDS)
 }
 
-/// Nobody waits for the job any more: its page must not start. Returns whether there is such a job.
+/// Nobody waits for the job any more: its page must not start. Returns whether the job has ended. One that has not was written
+/// a moment ago, or will be.
 async fn give_up(app: &App, job: JobId) -> bool {
     let cancel = async {
         let mut tx = app.db.begin().await?;
         let is_cancelled = cancel::job(&mut tx, job, app.db.now()).await?;
         tx.commit().await?;
-        Ok::<_, StoreError>(is_cancelled || jobs::load(&app.db, job).await?.is_some())
+        let has_ended = |job: JobRow| job.status != JobStatus::Scraping;
+        Ok::<_, StoreError>(is_cancelled || jobs::load(&app.db, job).await?.is_some_and(has_ended))
     };
     cancel.await.unwrap_or_else(|error| {
         tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for");
