@@ -273,6 +273,9 @@ const MIN_CONSOLE_KEY: usize = 16;
 /// Most proxies of a kind: each browser has two ways to each of them.
 const MAX_PROXIES: usize = 100;
 
+/// Days of the longest duration: a hundred years. Times that are much further away cannot be written any more.
+const MAX_DURATION_DAYS: u64 = 36_500;
+
 /// Most lists of ad hosts.
 const MAX_AD_LISTS: usize = 20;
 
@@ -458,14 +461,20 @@ impl Reader<'_> {
 
     fn duration(&self, name: &str) -> Result<Duration> {
         let text = self.text(name);
-        parse_duration(&text).with_context(|| format!("{name}={text}: allowed is a duration such as 200ms, 5s, 24h"))
+        parse_duration(&text).with_context(|| {
+            format!("{name}={text}: allowed is a duration such as 200ms, 5s, 24h, of {MAX_DURATION_DAYS}d at most")
+        })
     }
 
     fn durations(&self, name: &str) -> Result<Vec<Duration>> {
         let text = self.text(name);
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
-            .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
+            .map(|p| {
+                parse_duration(p).with_context(|| {
+                    format!("{name}: {p}: allowed are durations such as 1m,5m,15m, of {MAX_DURATION_DAYS}d at most")
+                })
+            })
             .collect()
     }
 
@@ -747,7 +756,7 @@ pub fn parse_rate(part: &str) -> Result<(String, u32), String> {
     }
 }
 
-/// Reads `200ms`, `5s`, `15m`, `24h`, `7d`.
+/// Reads `200ms`, `5s`, `15m`, `24h`, `7d`, up to [`MAX_DURATION_DAYS`].
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit())?;
@@ -760,7 +769,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    Some(Duration::from_millis(number.checked_mul(unit_ms)?))
+    let ms = number.checked_mul(unit_ms).filter(|ms| *ms <= MAX_DURATION_DAYS * 86_400_000)?;
+    Some(Duration::from_millis(ms))
 }
 
 /// Reads `0`, `512KB`, `500MB`, `20GB`, `1TB`: powers of 1,024, in bytes.

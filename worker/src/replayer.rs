@@ -24,20 +24,55 @@ const LEASE: &str = "replay";
 /// The lease is renewed after so many, and lasts this long beyond.
 const RENEW_EVERY: usize = 50;
 const LEASE_MS: i64 = 15_000;
+/// Longest sleep: a machine that is suspended, or whose clock is set, has slept for another time than was reckoned.
+const LONGEST_SLEEP_MS: i64 = 60_000;
+/// A clock that is set back by more than this was wrong before, milliseconds.
+const WRONG_MS: i64 = 86_400_000;
 
 /// Waits for each moment of the schedule, until the worker stops. Without a schedule there is nothing to do.
 pub async fn run(context: Arc<WorkerContext>) {
     let Some(schedule) = context.process.settings.replay.clone() else { return };
-    while let Some(due) = schedule.next_after(context.process.db.now()) {
-        let pause = Duration::from_millis(due.ms_since(context.process.db.now()).unsigned_abs());
+    let db = &context.process.db;
+    let mut moments = Moments { schedule, done: db.now() };
+    loop {
+        let now = db.now();
+        let Some(pause) = moments.pause(now) else { return };
+        if pause.is_zero() {
+            moments.pass(now);
+            if let Err(error) = one(&context, &moments.schedule).await {
+                tracing::warn!(%error, "a scheduled replay failed; the next one follows");
+            }
+            moments.pass(db.now());
+            continue;
+        }
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = db.clock().sleep(pause) => {}
             () = context.draining.cancelled() => return,
             () = context.fenced.cancelled() => return,
         }
-        if let Err(error) = one(&context, &schedule).await {
-            tracing::warn!(%error, "a scheduled replay failed; the next one follows");
+    }
+}
+
+/// The moments of a schedule, each of which is due once: a clock that was set back shows them again.
+struct Moments {
+    schedule: Schedule,
+    /// Those up to then are done, or were not this worker's.
+    done: Timestamp,
+}
+
+impl Moments {
+    /// How long to sleep before the next look; zero: a moment is due. `None`: none is any more.
+    fn pause(&mut self, now: Timestamp) -> Option<Duration> {
+        if self.done.ms_since(now) > WRONG_MS {
+            self.done = now;
         }
+        let due = self.schedule.next_after(self.done)?;
+        Some(Duration::from_millis(due.ms_since(now).min(LONGEST_SLEEP_MS).unsigned_abs()))
+    }
+
+    /// What has passed by then is done: of several moments that nobody saw, one is made up.
+    fn pass(&mut self, now: Timestamp) {
+        self.done = self.done.max(now);
     }
 }
 
@@ -110,4 +145,43 @@ async fn replay_deliveries(context: &WorkerContext, now: Timestamp) -> StoreResu
     }
     context.process.metrics.replays.with_label_values(&["delivery"]).inc_by(replayed as u64);
     Ok(replayed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_moment_is_due_once_and_soon_whatever_becomes_of_the_clock() {
+        let at = |text: &str| Timestamp::from_iso(text).unwrap();
+        let moments = |cron: &str, done: &str| Moments { schedule: cron.parse().unwrap(), done: at(done) };
+        let mut hourly = moments("0 * * * *", "2026-03-01T08:00:00Z");
+        for (now, seconds) in [
+            ("2026-03-01T08:00:00Z", 60),
+            ("2026-03-01T08:59:58Z", 2),
+            // Set back.
+            ("2026-03-01T07:59:58Z", 60),
+            ("2026-03-01T08:00:00Z", 60),
+            // The machine was suspended.
+            ("2026-03-01T13:07:00Z", 0),
+            ("2026-03-01T13:07:00Z", 60),
+            ("2026-03-01T13:00:00Z", 60),
+            ("2026-03-01T13:59:59Z", 1),
+            ("2026-03-01T14:00:00Z", 0),
+            ("2026-03-01T13:59:59Z", 60),
+            ("2026-03-01T15:00:00Z", 0),
+            // Ten years ahead, and put right.
+            ("2036-03-01T09:00:03Z", 0),
+            ("2026-03-01T15:59:30Z", 30),
+            ("2026-03-01T16:00:00Z", 0),
+        ] {
+            let pause = hourly.pause(at(now)).unwrap();
+            assert_eq!(pause, Duration::from_secs(seconds), "{now}");
+            if pause.is_zero() {
+                hourly.pass(at(now));
+            }
+        }
+        assert_eq!(moments("0 0 0 1 1 * 2020", "2026-03-01T08:00:00Z").pause(at("2026-03-01T08:00:00Z")), None);
+    }
 }

@@ -57,7 +57,8 @@ pub struct ReplayArgs {
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "allowed is a duration such as 200ms, 5s, 15m, 24h, 7d".to_owned())
+    parse_duration(text)
+        .ok_or_else(|| "allowed is a duration such as 200ms, 5s, 15m, 24h, 7d, of 36500d at most".to_owned())
 }
 
 /// A bar on a terminal, nothing elsewhere. `what` is done, in the plural.

@@ -45,6 +45,10 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
         ("WEIR_SANDBOX", "maybe", "strict or degraded or off"),
         ("WEIR_RESULT_TTL", "soon", "24h"),
+        ("WEIR_RESULT_TTL", "36501d", "36500d at most"),
+        ("WEIR_RESULT_TTL", "200000000000d", "36500d at most"),
+        ("WEIR_PAGE_BROWSER_IDLE", "99999999999d", "36500d at most"),
+        ("WEIR_WEBHOOK_RETRIES", "1m,99999999999d", "36500d at most"),
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
         ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
@@ -117,6 +121,8 @@ fn open_auth_is_refused_beyond_loopback_unless_forced() {
 fn durations_read_in_every_unit() {
     assert_eq!(parse_duration("200ms"), Some(Duration::from_millis(200)));
     assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
+    assert_eq!(parse_duration("36500d"), Some(Duration::from_secs(36_500 * 86_400)));
+    assert_eq!(parse_duration("3153600000001ms"), None);
     assert_eq!(parse_duration("5"), None);
     assert_eq!(parse_duration(""), None);
 }

@@ -13,8 +13,10 @@ use crate::time::Timestamp;
 
 /// Least time between two checks, milliseconds.
 const LEAST_MS: i64 = 300_000;
-/// Moments that are looked at for it: those of one day, if it is due every five minutes.
+/// Moments that are looked at for it: those of one day, if it is due every five minutes. And no later ones than this, in
+/// milliseconds since 1970: four years have a leap day.
 const LOOKED_AT: usize = 290;
+const LOOKED_UNTIL: Timestamp = Timestamp(4 * 366 * 86_400_000);
 /// What a month is for estimates, milliseconds: 30 days.
 const MONTH_MS: i64 = 30 * 86_400_000;
 /// Longest expression and longest words, characters.
@@ -52,8 +54,6 @@ pub struct Timing {
 #[derive(Debug, Clone)]
 pub struct Clockwork {
     schedule: Schedule,
-    /// It names no hour.
-    is_even: bool,
     zone: Tz,
     spread_ms: i64,
 }
@@ -125,15 +125,14 @@ fn check_cron(text: &str) -> Result<When, String> {
         return Err("cron must have five fields: minute, hour, day of the month, month, day of the week".to_owned());
     }
     let schedule: Schedule = text.parse().map_err(|error| format!("cron is not valid: {error}"))?;
-    let (mut last, begin) = (None, Timestamp(0));
-    let mut next = schedule.next_after(begin);
+    let mut last = None;
     for _ in 0..LOOKED_AT {
-        let Some(at) = next else { break };
-        if last.is_some_and(|last| at.ms_since(last) < LEAST_MS) {
+        let next = schedule.next_after(last.unwrap_or(Timestamp(0))).filter(|next| *next < LOOKED_UNTIL);
+        let Some(next) = next else { break };
+        if last.is_some_and(|last| next.ms_since(last) < LEAST_MS) {
             return Err(TOO_OFTEN.to_owned());
         }
-        last = Some(at);
-        next = schedule.next_after(at);
+        last = Some(next);
     }
     Ok(When::Cron(text.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
@@ -213,20 +212,14 @@ impl Timing {
     /// When the row holds what this build cannot read.
     pub fn clockwork(&self) -> Result<Clockwork, String> {
         let zone = self.timezone.parse().map_err(|_| format!("{} is no time zone", self.timezone))?;
-        let is_even = self.cron.split_whitespace().nth(1) == Some("*");
-        Ok(Clockwork { schedule: self.cron.parse()?, is_even, zone, spread_ms: self.spread_ms })
+        Ok(Clockwork { schedule: self.cron.parse()?, zone, spread_ms: self.spread_ms })
     }
 }
 
 impl Clockwork {
     /// When it is due next, after `now`. However long nobody has looked, it is one check that is due.
     pub fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let now = now.plus_ms(-self.spread_ms);
-        let next = match self.is_even {
-            true => self.schedule.next_evenly_in(now, &self.zone),
-            false => self.schedule.next_in(now, &self.zone),
-        };
-        let next = next?;
+        let next = self.schedule.next_in(now.plus_ms(-self.spread_ms), &self.zone)?;
         Some(next.plus_ms(self.spread_ms))
     }
 
@@ -248,10 +241,12 @@ impl Clockwork {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use std::collections::HashSet;
+    use std::time::Duration;
 
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::clock::Stopwatch;
     use crate::domain::validation::{Issues, ValidationError};
 
     fn read(schedule: Value) -> Result<Wanted, ValidationError> {
@@ -323,6 +318,7 @@ mod tests {
             (json!({"cron": "* * * * *"}), "5 minutes"),
             (json!({"cron": "0,3 9 1 1 *"}), "5 minutes"),
             (json!({"cron": "0,59 8,9 * * *"}), "5 minutes"),
+            (json!({"cron": "0,58 0,23 28,29 2 *"}), "5 minutes"),
             (json!({"cron": "0 0 9 * * *"}), "five fields"),
             (json!({"cron": "@daily"}), "five fields"),
             (json!({"cron": "61 * * * *"}), "not valid"),
@@ -342,7 +338,7 @@ mod tests {
             let error = read(schedule.clone()).unwrap_err();
             assert!(error.issues.iter().any(|issue| issue.message.contains(words)), "{schedule}: {:?}", error.issues);
         }
-        for cron in ["*/5 * * * *", "0 9 * * MON-FRI", "  0   9 1 * *  ", "55,0 * * * *"] {
+        for cron in ["*/5 * * * *", "0 9 * * MON-FRI", "  0   9 1 * *  ", "55,0 * * * *", "0,58 0,22 28,29 2 *"] {
             assert!(read(json!({"cron": cron, "timezone": "Europe/Berlin"})).is_ok(), "{cron}");
         }
     }
@@ -367,6 +363,46 @@ mod tests {
         assert_eq!(island, ["2026-04-04T13:10Z", "2026-04-04T14:10Z", "2026-04-04T15:40Z", "2026-04-04T16:40Z"]);
         let half = next("0 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", 1);
         assert_eq!(half, ["2026-01-01T03:30Z"]);
+    }
+
+    /// Callers wait for each other where one of these takes long, in the API and in the worker that moves monitors on.
+    #[test]
+    fn what_is_never_due_or_once_in_forty_years_is_known_soon() {
+        let begun = Stopwatch::start();
+        for _ in 0..5 {
+            for cron in [
+                "0 0 29 2 +1#1",
+                "0 0 31 2,4,6,9,11 +0#5",
+                "1 1 1 1 +1#2",
+                "0 0 31 2,4,6 *",
+                "0 0 31 * +0#1,1#1,2#1,3#1,4#1,5#1,6#1",
+                "0 0 30W 2 *",
+                ", * * * *",
+            ] {
+                let error = read(json!({"cron": cron})).unwrap_err();
+                assert!(error.issues.iter().any(|issue| issue.message.contains("never due")), "{cron}: {error:?}");
+            }
+            let rare = read(json!({"cron": "0 0 29 2 +1", "timezone": "Asia/Kolkata"})).unwrap();
+            let clockwork = rare.of(MonitorId::new()).clockwork().unwrap();
+            let next = clockwork.next_after(at("2072-03-01T00:00:00Z")).unwrap();
+            assert_eq!(next.to_iso(), "2112-02-28T18:30:00.000Z");
+            assert_eq!(clockwork.runs_a_month(at("2026-01-01T00:00:00Z")), 0);
+            assert!(read(json!({"cron": "0 0 29 2 *"})).is_ok());
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn monitors_made_in_an_hour_that_comes_twice_are_due_after_it_began() {
+        let now = at("2026-10-25T01:05:00Z");
+        for text in ["every 2 hours", "every 6 hours", "hourly", "daily", "daily at 2:30", "every 30 minutes", "weekly"]
+        {
+            let wanted = read(json!({"text": text, "timezone": "Europe/Berlin"})).unwrap();
+            let clockwork = wanted.of(MonitorId::new()).clockwork().unwrap();
+            let next = clockwork.next_after(now).unwrap();
+            assert!(next > now, "{text}: {next}");
+            assert!(clockwork.next_after(next).unwrap() > next, "{text}");
+        }
     }
 
     #[test]

@@ -81,7 +81,8 @@ struct Moved {
     check: Option<CheckId>,
 }
 
-/// Makes the checks of these monitors, whose rows are locked, so that they are there to be moved on.
+/// Makes the checks of these monitors, whose rows are locked, so that they are there to be moved on. Each goes on to a
+/// moment after `now`, so that none of them is due again at once.
 async fn make(tx: &mut Tx, due: &[MonitorRow], now: Timestamp) -> StoreResult<()> {
     let mut moved = Vec::with_capacity(due.len());
     let mut read = Vec::with_capacity(due.len());

@@ -36,14 +36,19 @@ fn spec(webhook: bool) -> MonitorSpec {
 
 /// A monitor that is due every five minutes, so many milliseconds late, first after `now`.
 async fn monitor(db: &Db, team: TeamId, spread_ms: i64, days: i64, now: Timestamp) -> MonitorRow {
-    let (id, spec) = (MonitorId::new(), spec(false));
     let timing = Timing { cron: "*/5 * * * *".to_owned(), timezone: "UTC".to_owned(), spread_ms };
+    timed(db, team, &timing, days, now).await
+}
+
+/// The same by another schedule.
+async fn timed(db: &Db, team: TeamId, timing: &Timing, days: i64, now: Timestamp) -> MonitorRow {
+    let (id, spec) = (MonitorId::new(), spec(false));
     let clockwork = timing.clockwork().unwrap();
     let (next_due_at, runs_a_month) = Settings::due(&clockwork, MonitorStatus::Active, now);
     let new = Settings {
         name: "watch",
         status: MonitorStatus::Active,
-        timing: &timing,
+        timing,
         spec: &spec,
         retention_days: days,
         next_due_at,
@@ -606,6 +611,28 @@ async fn a_worker_that_begins_beside_a_claim_does_not_take_it_back() {
         let mut tx = db.begin().await.unwrap();
         assert_eq!(due::claim(&mut tx, due.plus_ms(500), 1).await.unwrap(), 0, "no second one");
         tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn in_an_hour_that_clocks_show_twice_a_monitor_is_moved_on_once() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let at = |text| Timestamp::from_iso(text).unwrap();
+        // Clocks in Berlin go back to 2:00 at 1:00 UTC. The look of the first 2:30 comes late.
+        let timing = Timing { cron: "*/15 2 * * *".to_owned(), timezone: "Europe/Berlin".to_owned(), spread_ms: 0 };
+        let row = timed(&db, team, &timing, 30, at("2026-10-25T00:20:00Z")).await;
+        assert_eq!(row.next_due_at, Some(at("2026-10-25T00:30:00Z")));
+        let late = at("2026-10-25T01:05:00Z");
+        for moved in [1, 0] {
+            let mut tx = db.begin().await.unwrap();
+            assert_eq!(due::claim(&mut tx, late, 10).await.unwrap(), moved);
+            tx.commit().await.unwrap();
+        }
+        let next = load(&db, team, row.id).await.unwrap().unwrap().next_due_at;
+        assert_eq!(next, Some(at("2026-10-26T01:00:00Z")));
+        let new = timed(&db, team, &timing, 30, late).await;
+        assert_eq!(new.next_due_at, next, "no look at a moment before it was made");
     }
 }
 
