@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use weir_shared::blocking;
 use weir_shared::domain::scrape_request::parse_announced;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
@@ -145,7 +146,7 @@ pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: 
     let blob = received.map_err(|_| form::refused("The file took longer than ten minutes to come."))??;
     if !uploads::arrived(&app.db, id, &blob).await? {
         let blobs = app.blobs.clone();
-        let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
+        let _ = blocking::run(move || blobs.remove(&blob)).await;
         return Err(taken());
     }
     Ok(HttpResponse::Ok().json(Taken { success: true }))
