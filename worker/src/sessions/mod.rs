@@ -137,11 +137,11 @@ impl Sessions {
         };
         self.lock().insert(id, Arc::clone(&session));
         let found = rows::Found { profile: session.profile_version, warning: session.warning };
-        let activated = self.activate(id, found).await;
-        if !matches!(activated, Ok(true)) {
+        let activated = unbroken(self.activate(id, found)).await;
+        if !matches!(activated, Some(Ok(true))) {
             self.lock().remove(&id);
             session.kill().await;
-            activated?;
+            activated.transpose()?;
             return Err(OpenError::NotOpening);
         }
         tracing::info!(session.id = %id, team.id = %row.team_id, "session opened");
