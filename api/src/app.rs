@@ -34,6 +34,7 @@ use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
 use crate::relay_target::RelayTargets;
+use crate::silent_workers::SilentWorkers;
 use crate::turns::Turns;
 use crate::worker_client::WorkerClient;
 
@@ -66,6 +67,8 @@ pub struct App {
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
     pub workers: Arc<WorkerClient>,
+    /// Which of them let a session's call wait in vain.
+    pub silent_workers: SilentWorkers,
     /// Workers that take scrapes past the queue.
     pub direct_dispatch: DirectDispatch,
     /// Where sessions live, for their CDP clients and viewers.

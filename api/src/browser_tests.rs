@@ -621,6 +621,20 @@ async fn a_session_whose_worker_dies_while_it_opens_goes_to_another() {
     }
 }
 
+#[actix_web::test]
+async fn a_worker_that_has_let_a_call_wait_in_vain_comes_last() {
+    let api = Api::start(&[]).await;
+    let (silent, worker) = (Worker::start(&api, 9).await, Worker::start(&api, 1).await);
+    api.state.silent_workers.note(silent.id, api.state.db.clock().instant());
+    let asked = async || {
+        create(&api, json!({})).await;
+        [&silent, &worker].map(|worker| worker.calls().len())
+    };
+    assert_eq!(asked().await, [0, 1], "although it has more room");
+    assert_eq!(asked().await, [1, 0], "nobody else has any");
+    assert!(api.state.silent_workers.now(api.state.db.clock().instant()).is_empty(), "it has answered");
+}
+
 /// The address of the interaction with a page that was scraped with these actions.
 async fn scraped(api: &Api, actions: Value) -> String {
     let batch = json!({"urls": ["https://site.test/a"], "actions": actions});

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
-use weir_shared::clock;
 use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
+use weir_shared::{blocking, clock};
 
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
@@ -73,7 +73,7 @@ pub async fn ready(app: AppData) -> HttpResponse {
     let mut reasons = Vec::new();
     let end = clock::deadline(CHECK_TIMEOUT);
     let blobs = app.blobs.clone();
-    let blobs = timeout_at(end, web::block(move || blobs.check()));
+    let blobs = timeout_at(end, blocking::run(move || blobs.check()));
     let (live, blobs) = tokio::join!(live_workers(&app, end, &mut reasons), blobs);
     let workers = live.len();
     let session_slots = live.iter().map(|node| node.session_slots).sum();

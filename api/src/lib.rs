@@ -36,6 +36,7 @@ pub mod relay_target;
 mod remembered;
 pub mod routes;
 pub mod server;
+pub mod silent_workers;
 pub mod turns;
 pub mod welcome;
 pub mod worker_client;

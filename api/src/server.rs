@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::lasting;
 use weir_shared::llm::Model;
 use weir_shared::memory;
 use weir_shared::search::Backends;
@@ -39,6 +40,7 @@ use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
 use crate::relay_target::{RelayTargets, RowTargets};
+use crate::silent_workers::SilentWorkers;
 use crate::turns::Turns;
 use crate::worker_client::WorkerClient;
 
@@ -137,20 +139,22 @@ fn watch_database(app: &AppData) {
     let app = app.clone();
     // What was before this process is not known.
     app.witness.could_not_write();
-    app.runtime.clone().spawn(async move {
-        while !app.stopping.is_cancelled() {
-            // Nothing is written, but it is this process's turn, and the lock of a file is taken.
-            let turn = async { app.db.begin_relaxed().await?.commit().await };
-            match turn.await {
-                Ok(()) => app.witness.wrote(clock::instant(), app.db.now()),
-                Err(_) => app.witness.could_not_write(),
-            }
-            tokio::select! {
-                () = tokio::time::sleep(WATCH_EVERY) => {}
-                () = app.stopping.cancelled() => {}
-            }
+    app.runtime.clone().spawn(lasting::again("watch over the database", move || write_now_and_then(app.clone())));
+}
+
+async fn write_now_and_then(app: AppData) {
+    while !app.stopping.is_cancelled() {
+        // Nothing is written, but it is this process's turn, and the lock of a file is taken.
+        let turn = async { app.db.begin_relaxed().await?.commit().await };
+        match turn.await {
+            Ok(()) => app.witness.wrote(clock::instant(), app.db.now()),
+            Err(_) => app.witness.could_not_write(),
         }
-    });
+        tokio::select! {
+            () = tokio::time::sleep(WATCH_EVERY) => {}
+            () = app.stopping.cancelled() => {}
+        }
+    }
 }
 
 /// A socket of our own, with room for a burst of callers: the standard library's has a line of 128.
@@ -180,6 +184,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
     let witness = Witness::new(clock::instant(), db.now());
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
+        silent_workers: SilentWorkers::default(),
         direct_dispatch: DirectDispatch::new(db.clone(), Arc::clone(&workers), runtime.clone()),
         workers,
         internal_secret,

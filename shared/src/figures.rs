@@ -39,10 +39,38 @@ struct State {
     /// Since the last minute was written: of the process, and of each team.
     fresh: Figures,
     of_team: HashMap<TeamId, Figures>,
-    /// Of the hour that goes on.
+    /// Of the hour that goes on, as it was written last.
     hour: i64,
     of_hour: Figures,
     of_team_hour: HashMap<TeamId, Figures>,
+}
+
+/// What is being written: what was fresh, and the hour with it.
+struct Taken {
+    fresh: Figures,
+    of_team: HashMap<TeamId, Figures>,
+    hour: i64,
+    of_hour: Figures,
+    /// Of those teams alone that have something fresh.
+    of_team_hour: HashMap<TeamId, Figures>,
+}
+
+impl State {
+    fn settle(&mut self, taken: Taken) {
+        if self.hour != taken.hour {
+            self.of_team_hour.clear();
+        }
+        (self.hour, self.of_hour) = (taken.hour, taken.of_hour);
+        self.of_team_hour.extend(taken.of_team_hour);
+    }
+
+    /// What was not written is fresh again, and the hour is without it.
+    fn put_back(&mut self, taken: Taken) {
+        self.fresh.add(&taken.fresh);
+        for (team, figures) in taken.of_team {
+            self.of_team.entry(team).or_default().add(&figures);
+        }
+    }
 }
 
 impl Default for Counter {
@@ -71,29 +99,25 @@ impl Counter {
     /// Writes down what was counted since the last time as that of the minute of `now`. What cannot be written is told with
     /// the next minute.
     pub async fn write(&self, db: &Db, gauges: Gauges, now: Timestamp) -> StoreResult<()> {
-        let (fresh, of_team, rows) = self.rows(gauges, now);
+        let (rows, taken) = self.take(gauges, now);
         let written = figures::write(db, &rows).await;
-        if written.is_err() {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.fresh.add(&fresh);
-            for (team, figures) in of_team {
-                state.of_team.entry(team).or_default().add(&figures);
-            }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match written {
+            Ok(()) => state.settle(taken),
+            Err(_) => state.put_back(taken),
         }
         written
     }
 
-    fn rows(&self, gauges: Gauges, now: Timestamp) -> (Figures, HashMap<TeamId, Figures>, Vec<Row>) {
+    fn take(&self, gauges: Gauges, now: Timestamp) -> (Vec<Row>, Taken) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { fresh, of_team, hour, of_hour, of_team_hour, .. } = &mut *state;
-        let (fresh, of_team) = (std::mem::take(fresh), std::mem::take(of_team));
+        let (fresh, of_team) = (std::mem::take(&mut state.fresh), std::mem::take(&mut state.of_team));
         let (minute_at, hour_at) = (Span::Minute.start(now), Span::Hour.start(now));
-        if *hour != hour_at.0 {
-            (*hour, *of_hour) = (hour_at.0, Figures::default());
-            of_team_hour.clear();
-        }
+        let is_same_hour = state.hour == hour_at.0;
+        let mut of_hour = if is_same_hour { state.of_hour.clone() } else { Figures::default() };
         of_hour.add(&fresh);
         of_hour.gauges = gauges;
+        let mut of_team_hour = HashMap::new();
         let row = |span, team, at, figures: &Figures| Row {
             span,
             team,
@@ -103,15 +127,16 @@ impl Counter {
         };
         let mut rows = vec![
             row(Span::Minute, None, minute_at, &Figures { gauges, ..fresh.clone() }),
-            row(Span::Hour, None, hour_at, of_hour),
+            row(Span::Hour, None, hour_at, &of_hour),
         ];
         for (team, figures) in &of_team {
-            let sum = of_team_hour.entry(*team).or_default();
+            let mut sum = state.of_team_hour.get(team).filter(|_| is_same_hour).cloned().unwrap_or_default();
             sum.add(figures);
             rows.push(row(Span::Minute, Some(*team), minute_at, figures));
-            rows.push(row(Span::Hour, Some(*team), hour_at, sum));
+            rows.push(row(Span::Hour, Some(*team), hour_at, &sum));
+            of_team_hour.insert(*team, sum);
         }
-        (fresh, of_team, rows)
+        (rows, Taken { fresh, of_team, hour: hour_at.0, of_hour, of_team_hour })
     }
 
     /// Writes a row at the end of each minute, and a last one at the end.
@@ -151,8 +176,9 @@ pub fn memory_bytes() -> Option<i64> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::config::DatabaseUrl;
     use crate::domain::figures::Ended;
-    use crate::store::testing;
+    use crate::store::{PoolUse, testing};
 
     fn end(team: TeamId, ms: u64, code: Option<&str>) -> PageEnd<'_> {
         let engine = if code.is_some() { "none" } else { "http" };
@@ -184,10 +210,26 @@ mod tests {
             assert_eq!(read(Span::Hour, Some(acme)).await[0].1.ended(), Ended { done: 2, failed: 0 });
             assert_eq!(read(Span::Minute, Some(other)).await.len(), 1);
             assert_eq!(counter.total().ended(), Ended { done: 2, failed: 1 });
+
+            // What cannot be written, as to a database without tables, is told once, in the minute after.
+            let root = std::env::temp_dir().join(format!("weir-figures-{}", random::id()));
+            let bare = Db::connect(&DatabaseUrl::Sqlite(root.join("weir.db")), 1, PoolUse::Rows).await.unwrap();
+            counter.page(end(acme, 9, None));
+            for ms in [179_999, 239_999] {
+                counter.write(&bare, Gauges::default(), start.plus_ms(ms)).await.unwrap_err();
+            }
+            bare.close().await;
+            std::fs::remove_dir_all(root).unwrap();
+            counter.page(end(acme, 9, None));
+            counter.write(&db, Gauges::default(), start.plus_ms(299_999)).await.unwrap();
+            assert_eq!(read(Span::Minute, None).await[2].1.ended(), Ended { done: 2, failed: 0 });
+            assert_eq!(read(Span::Hour, None).await[0].1.ended(), Ended { done: 4, failed: 1 });
+            assert_eq!(read(Span::Hour, Some(acme)).await[0].1.ended(), Ended { done: 4, failed: 0 });
+
             let mut tx = db.begin().await.unwrap();
             figures::expire(&mut tx, start.plus_ms(figures::MINUTES_KEPT_MS + 60_000)).await.unwrap();
             tx.commit().await.unwrap();
-            assert_eq!((read(Span::Minute, None).await.len(), read(Span::Hour, None).await.len()), (1, 1));
+            assert_eq!((read(Span::Minute, None).await.len(), read(Span::Hour, None).await.len()), (2, 1));
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod guard;
 pub mod guests;
 pub mod hang_up;
 pub mod ids;
+pub mod lasting;
 pub mod llm;
 pub mod lookups;
 pub mod memory;
@@ -36,3 +37,5 @@ pub mod traces;
 pub mod wake;
 pub mod witness;
 pub mod worker_api;
+
+pub use weir_blocking as blocking;

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::LazyLock;
 
+use crate::blocking;
 use crate::shares::Shares;
 
 /// Questions at once: a quarter of the threads that the runtime has for what blocks.
@@ -30,12 +31,12 @@ async fn ask(
 ) -> io::Result<Vec<IpAddr>> {
     let bare = name.trim_end_matches('.');
     let place = places.take(weir_suffixes::registered_domain(bare).unwrap_or(bare)).await;
-    let asking = tokio::task::spawn_blocking(move || {
+    let asking = blocking::run(move || {
         // Given back when there is an answer, whether or not somebody still waits for it.
         let _place = place;
         answer(&name)
     });
-    asking.await.map_err(io::Error::other)?
+    asking.await?
 }
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
         futures_util::future::join_all(sites).await;
         assert_eq!(silence.asked.load(Ordering::SeqCst), 6, "many sites have no more than all places");
         // Threads for other work are there, and the places come back with the answers.
-        assert_eq!(tokio::task::spawn_blocking(|| 5).await.unwrap(), 5);
+        assert_eq!(blocking::run(|| 5).await.unwrap(), 5);
         silence.end();
         ask(&places, "n1.hanging.com".to_owned(), move |_| Ok(vec![one])).await.unwrap();
     }

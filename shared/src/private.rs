@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
+use crate::blocking;
+
 /// Where everything lies unless it is told otherwise. It is ours alone, whoever made it.
 pub const DATA: &str = "data";
 
@@ -89,7 +91,7 @@ pub fn shut_all(folder: &Path) {
     }
     shut(folder);
     let folder = folder.to_owned();
-    std::thread::spawn(move || {
+    blocking::detach("shut", move || {
         let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

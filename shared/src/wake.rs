@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
+use crate::lasting;
 use crate::queue::SIGNALS;
 use crate::random;
 use crate::store::signals::{self, Signal};
@@ -95,11 +96,14 @@ impl Wake {
             (DatabaseUrl::Postgres(_), Db::Postgres(PostgresDb { pool, .. })) => {
                 let ears = Ears::open(pool.clone(), listening_pool(pool, listen)?, channel).await.context("LISTEN")?;
                 lines::watch(pool);
-                tokio::spawn(wake.clone().follow_notifications(ears));
+                let (ears, woken, wake) = (Arc::new(tokio::sync::Mutex::new(ears)), wake.clone(), wake.clone());
+                let follow = move || wake.clone().follow_notifications(Arc::clone(&ears));
+                tokio::spawn(lasting::again_after("ears for notifications", move || woken.poke(), follow));
             }
             (DatabaseUrl::Postgres(_), Db::Sqlite(_)) => anyhow::bail!("the address is Postgres's, the pool is not"),
         }
-        tokio::spawn(wake.clone().resolve_pages());
+        let resolving = wake.clone();
+        tokio::spawn(lasting::again("ends of pages", move || resolving.clone().resolve_pages()));
         Ok(wake)
     }
 
@@ -199,7 +203,8 @@ impl Wake {
         *told.entry(queue).or_default() += 1;
     }
 
-    async fn follow_notifications(self, mut ears: Ears) {
+    async fn follow_notifications(self, ears: Arc<tokio::sync::Mutex<Ears>>) {
+        let mut ears = ears.lock().await;
         loop {
             match ears.hear().await {
                 Ok(Heard::Note(note)) => self.hear(&note),

@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use url::Url;
 use weir_allocator as _;
+use weir_shared::blocking;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::config::Settings;
 use weir_shared::domain::scrape::Certificates;
@@ -62,7 +63,7 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
                 sites: SiteRules::none(),
             };
             let fetched = fetcher.fetch(request).await.map_err(|e| anyhow::anyhow!(e.message()))?;
-            let made = tokio::task::spawn_blocking(move || {
+            let made = blocking::run(move || {
                 let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
                 extract::extract(&PageInput { url: &fetched.url, html: &text, rendered: false }, &options).markdown
             });

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
+use weir_shared::blocking;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
@@ -309,7 +310,7 @@ impl Store {
                 && let Body::Blob(key) = &document.body
             {
                 let (blobs, key) = (self.blobs.clone(), key.clone());
-                tokio::task::spawn_blocking(move || blobs.remove(&key));
+                drop(blocking::run(move || blobs.remove(&key)));
             }
         }
     }

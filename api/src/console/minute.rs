@@ -3,6 +3,7 @@
 use tokio::task::JoinHandle;
 use weir_shared::domain::figures::Gauges;
 use weir_shared::figures::memory_bytes;
+use weir_shared::lasting;
 use weir_shared::store::{StoreResult, keys, queue_depth};
 
 use crate::app::{App, AppData};
@@ -14,10 +15,12 @@ pub fn start(app: &AppData) -> Option<JoinHandle<()>> {
     }
     let app = app.clone();
     let runtime = app.runtime.clone();
-    Some(runtime.spawn(async move {
-        let (figures, over) = (app.figures.clone(), app.stopping.clone());
-        figures.run(&app.db, || gauges(&app), over).await;
-    }))
+    Some(runtime.spawn(lasting::again("figures of the minute", move || write(app.clone()))))
+}
+
+async fn write(app: AppData) {
+    let (figures, over) = (app.figures.clone(), app.stopping.clone());
+    figures.run(&app.db, || gauges(&app), over).await;
 }
 
 async fn gauges(app: &App) -> Gauges {

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use weir_shared::blocking;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::console::history;
@@ -151,7 +152,7 @@ async fn document(app: &App, request: &HttpRequest, page: &PageRow) -> ApiResult
     room.keep_for_answer(request);
     let bytes = stored.json.get().len();
     let read = move || serde_json::from_str(stored.json.get());
-    let document = actix_web::web::block(read).await.map_err(|error| ApiError::internal(&error))?;
+    let document = blocking::run(read).await.map_err(|error| ApiError::internal(&error))?;
     document.map(|document| Some((document, bytes))).map_err(|error| ApiError::internal(&error))
 }
 

@@ -25,8 +25,8 @@ use crate::domain::map::site_of;
 use crate::domain::scrape::LOCKDOWN_MAX_AGE_MS;
 use crate::fault::FaultPoint;
 use crate::ids::TeamId;
-use crate::random;
 use crate::time::Timestamp;
+use crate::{blocking, random};
 use crate::{on_db, on_pool};
 
 use super::page::end::{Body, Version};
@@ -164,9 +164,8 @@ impl Found {
     pub async fn bring(mut self, blobs: &Blobs) -> StoreResult<Self> {
         if let (None, Some(key)) = (&self.body, &self.blob) {
             let (blobs, key) = (blobs.clone(), key.clone());
-            let read =
-                tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
-            self.body = match read.await.map_err(|error| StoreError::Corrupt(error.to_string()))? {
+            let read = blocking::run(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
+            self.body = match read.await.map_err(StoreError::BlobsAway)? {
                 Ok(body) => Some(body),
                 Err((true, error)) => return Err(StoreError::BlobsAway(error)),
                 Err((false, error)) => return Err(self.lost(&error)),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::db::{Db, PostgresDb};
 use super::error::{StoreError, StoreResult};
-use crate::clock;
 use crate::time::Timestamp;
+use crate::{clock, lasting};
 
 /// Between two looks at the database's clock.
 const LOOK: Duration = Duration::from_secs(5);
@@ -65,16 +65,18 @@ pub fn follow(db: &Db) {
         return;
     }
     let db = db.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            match keep_step(&db).await {
-                Ok(()) => {}
-                Err(StoreError::Unavailable(sqlx::Error::PoolClosed)) => return,
-                Err(error) => tracing::debug!(%error, "the database does not tell its time"),
-            }
+    tokio::spawn(lasting::again("clock of the database", move || keep_in_step(db.clone())));
+}
+
+async fn keep_in_step(db: Db) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        match keep_step(&db).await {
+            Ok(()) => {}
+            Err(StoreError::Unavailable(sqlx::Error::PoolClosed)) => return,
+            Err(error) => tracing::debug!(%error, "the database does not tell its time"),
         }
-    });
+    }
 }
 
 #[cfg(test)]

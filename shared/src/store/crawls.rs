@@ -10,7 +10,7 @@ use crate::domain::job::JobStatus;
 use crate::domain::target::fetch_url;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
-use crate::{on_db, on_pool};
+use crate::{blocking, on_db, on_pool};
 
 use super::page::rows::{self, NewPage, SITEMAP_IDX};
 use super::{Db, StoreError, StoreResult, Tx};
@@ -112,7 +112,7 @@ pub(super) async fn spec(db: &Db, job: JobId) -> StoreResult<Option<CrawlSpec>> 
     let base = fetch_url(base.as_deref().unwrap_or(&url)).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let options: CrawlOptions = serde_json::from_str(&options)?;
     // Patterns take a while to compile.
-    let made = tokio::task::spawn_blocking(move || scope(base, &options)).await;
+    let made = blocking::run(move || scope(base, &options)).await;
     let scope = made.map_err(|e| StoreError::Corrupt(e.to_string()))??;
     Ok(Some(CrawlSpec { start: url, scope: Arc::new(scope), is_settled }))
 }

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
 use crate::ids::{JobId, PageId};
-use crate::on_pool;
 use crate::time::Timestamp;
+use crate::{blocking, on_pool};
 
 use super::db::on_kept;
 use super::jobs::JobRow;
@@ -78,7 +78,7 @@ async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<Read>>
     }
     let blobs = blobs.clone();
     let reading = move || rows.into_iter().map(|c| decode(&blobs, c)).collect();
-    tokio::task::spawn_blocking(reading).await.map_err(|e| StoreError::Corrupt(e.to_string()))?
+    blocking::run(reading).await.map_err(StoreError::BlobsAway)?
 }
 
 fn decode(blobs: &Blobs, c: Columns) -> StoreResult<Read> {
@@ -392,7 +392,7 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
             };
             rows.into_iter().filter_map(unpack).collect()
         };
-        found.extend(tokio::task::spawn_blocking(read).await.unwrap_or_default());
+        found.extend(blocking::run(read).await.unwrap_or_default());
     }
     Ok(found)
 }

@@ -11,14 +11,14 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::net::{Shutdown, getpeername, shutdown, sockopt};
 use sqlx::postgres::PgPool;
 
-use crate::clock;
+use crate::{blocking, clock, lasting};
 
 /// The longest that a statement may take, as the server is told, ms.
 pub const STATEMENT: &str = "12000";
@@ -42,38 +42,42 @@ pub fn watch(pool: &PgPool) {
         return;
     }
     let pool = pool.clone();
-    tokio::spawn(async move {
-        let mut server = HashSet::new();
-        let mut resolved_at = clock::instant();
-        while !pool.is_closed() {
-            if (server.is_empty() || resolved_at.elapsed() >= RESOLVE_AFTER)
-                && let Ok(found) = tokio::net::lookup_host((host.as_str(), port)).await
-            {
-                server = found.collect();
-                resolved_at = clock::instant();
-            }
-            let peers = server.clone();
-            // Reading the list of descriptors is a system call for each.
-            let looked = tokio::task::spawn_blocking(move || look(&peers, SILENCE)).await;
-            let pause = match looked {
-                Ok(Ok(look)) if !server.is_empty() => {
-                    if look.shut > 0 {
-                        tracing::warn!(
-                            connections = look.shut,
-                            "Postgres does not answer; its connections are made anew"
-                        );
-                    }
-                    // Who asks from now on may wait for as long, and none that waits has done so before then.
-                    SILENCE.saturating_sub(look.longest).max(SOONEST)
-                }
-                _ => SOONEST,
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = pool.close_event() => return,
-            }
+    tokio::spawn(lasting::again("lines to Postgres", move || look_on(pool.clone(), host.clone(), port)));
+}
+
+async fn look_on(pool: PgPool, host: String, port: u16) {
+    let mut server = HashSet::new();
+    let mut resolved_at = clock::instant();
+    while !pool.is_closed() {
+        if (server.is_empty() || resolved_at.elapsed() >= RESOLVE_AFTER)
+            && let Ok(found) = addresses(host.clone(), port).await
+        {
+            server = found;
+            resolved_at = clock::instant();
         }
-    });
+        let peers = server.clone();
+        // Reading the list of descriptors is a system call for each.
+        let looked = blocking::run(move || look(&peers, SILENCE)).await;
+        let pause = match looked {
+            Ok(Ok(look)) if !server.is_empty() => {
+                if look.shut > 0 {
+                    tracing::warn!(connections = look.shut, "Postgres does not answer; its connections are made anew");
+                }
+                // Who asks from now on may wait for as long, and none that waits has done so before then.
+                SILENCE.saturating_sub(look.longest).max(SOONEST)
+            }
+            _ => SOONEST,
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = pool.close_event() => return,
+        }
+    }
+}
+
+/// The addresses of the server. Not by way of [`crate::lookups`], whose places the names of sites may take.
+async fn addresses(host: String, port: u16) -> io::Result<HashSet<SocketAddr>> {
+    blocking::run(move || Ok((host.as_str(), port).to_socket_addrs()?.collect())).await?
 }
 
 /// What a look has found.

@@ -11,7 +11,7 @@ use sqlx::{Connection as _, SqliteConnection};
 use crate::blobs::Blobs;
 use crate::ids::{JobId, TeamId};
 use crate::time::Timestamp;
-use crate::{on_db, on_pool};
+use crate::{blocking, on_db, on_pool};
 
 use super::{Db, StoreResult, Tx, team_lock};
 
@@ -61,7 +61,7 @@ pub async fn forget(db: &Db, blobs: &Blobs, job: JobId) -> StoreResult<()> {
     blank(&mut tx, job).await?;
     tx.commit().await?;
     let blobs = blobs.clone();
-    let _ = tokio::task::spawn_blocking(move || blobs.remove_job(job)).await;
+    let _ = blocking::run(move || blobs.remove_job(job)).await;
     Ok(())
 }
 

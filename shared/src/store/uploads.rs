@@ -10,7 +10,7 @@ use crate::blobs::{BlobWriter, Blobs};
 use crate::domain::upload::{MOST_UNPARSED, UNPARSED_WINDOW_MS, VALID_MS};
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::time::Timestamp;
-use crate::{on_db, on_pool};
+use crate::{blocking, on_db, on_pool};
 
 /// After which an upload is removed at the latest once nothing new can come of it, milliseconds: longer than any page that
 /// reads it, and any file that is on its way, may take.
@@ -37,7 +37,7 @@ async fn note_waste(tx: &mut Tx, id: JobId, due: Timestamp) -> StoreResult<()> {
 /// Removes a file now. Where that fails it is done later.
 pub async fn remove(blobs: &Blobs, id: JobId) {
     let blobs = blobs.clone();
-    let _ = tokio::task::spawn_blocking(move || blobs.remove_job(id)).await;
+    let _ = blocking::run(move || blobs.remove_job(id)).await;
 }
 
 /// A file that is coming. Dropped before its end it leaves nothing.
@@ -97,10 +97,7 @@ impl Receiving {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> StoreResult<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(StoreError::BlobsAway),
-        Err(error) => Err(StoreError::BlobsAway(std::io::Error::other(error))),
-    }
+    blocking::run(work).await.flatten().map_err(StoreError::BlobsAway)
 }
 
 /// An address to be given out for a file.

@@ -16,7 +16,7 @@ use futures_util::{StreamExt as _, stream};
 use crate::blobs::Blobs;
 use crate::ids::JobId;
 use crate::time::Timestamp;
-use crate::{on_db, on_pool};
+use crate::{blocking, on_db, on_pool};
 
 use super::{Db, StoreError, StoreResult, Tx};
 
@@ -42,8 +42,8 @@ pub async fn put(db: &Db, blobs: &Blobs, key: &str, bytes: Arc<Vec<u8>>) -> Stor
     expect(&mut tx, std::slice::from_ref(&key), db.now().plus_ms(OWNERLESS_MS)).await?;
     tx.commit().await?;
     let blobs = blobs.clone();
-    let stored = tokio::task::spawn_blocking(move || blobs.put(&key, &bytes)).await;
-    stored.map_err(|error| StoreError::Corrupt(error.to_string()))?.map_err(StoreError::BlobsAway)
+    let stored = blocking::run(move || blobs.put(&key, &bytes)).await;
+    stored.flatten().map_err(StoreError::BlobsAway)
 }
 
 /// Writes down that these blobs may be nobody's from then on.
@@ -79,7 +79,7 @@ pub async fn remove_of_jobs(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResu
     let due: Vec<(JobId,)> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).bind(JOBS).fetch_all(pool).await?);
     let removals = due.into_iter().map(|(job,)| {
         let blobs = blobs.clone();
-        async move { (job, tokio::task::spawn_blocking(move || blobs.remove_job(job)).await.is_ok_and(|done| done)) }
+        async move { (job, blocking::run(move || blobs.remove_job(job)).await.is_ok_and(|done| done)) }
     });
     let done: Vec<(JobId, bool)> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
     if done.is_empty() {
@@ -117,8 +117,8 @@ pub async fn remove(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<usize
         let left: Vec<Due> = due.extract_if(.., |(blob, users)| *users == 0 && !blobs.remove(blob)).collect();
         (due, left)
     };
-    let removal = tokio::task::spawn_blocking(removal).await;
-    let (settled, left) = removal.map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let removal = blocking::run(removal).await;
+    let (settled, left) = removal.map_err(StoreError::BlobsAway)?;
     let mut tx = db.begin_relaxed().await?;
     for (blob, _) in &settled {
         on_db!(&mut tx, |conn| sqlx::query(SETTLED).bind(blob).bind(now).execute(conn).await?.rows_affected());

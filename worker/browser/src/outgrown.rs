@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 use weir_sandbox::process::{self, PageProcess};
+use weir_shared::blocking;
 
 use super::browser_process::BrowserProcess;
 
@@ -64,7 +65,7 @@ pub(super) async fn watch(process: Arc<BrowserProcess>, bounds: PageBounds) {
             continue;
         }
         let browser = process.pid;
-        let weighed = tokio::task::spawn_blocking(move || process::pages_of(browser)).await;
+        let weighed = blocking::run(move || process::pages_of(browser)).await;
         let Some(page) = bounds.outgrown(&weighed.unwrap_or_default()) else { continue };
         tracing::warn!(
             browser.pid = browser,

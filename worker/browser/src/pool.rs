@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,7 @@ use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guests::{Guests, Holder, STILL};
-use weir_shared::random;
+use weir_shared::{blocking, lasting, random};
 
 use super::browser_process::{BrowserProcess, PageAccess};
 use super::error::RenderError;
@@ -146,8 +147,10 @@ pub struct PoolStats {
 struct PoolState {
     /// Browsers that take pages.
     accepting: Vec<Arc<BrowserProcess>>,
-    /// Why no browser can be started, while that is so.
-    broken: Option<String>,
+    /// What went wrong last with the browsers' start, until one has started.
+    trouble: Option<String>,
+    /// It has gone wrong for so long that nobody is kept waiting.
+    is_broken: bool,
     waiting: usize,
     guests: Guests,
 }
@@ -155,7 +158,23 @@ struct PoolState {
 impl PoolState {
     fn new(config: &BrowserConfig) -> Self {
         let guests = Guests::new(config.pages());
-        Self { accepting: Vec::new(), broken: None, waiting: 0, guests }
+        Self { accepting: Vec::new(), trouble: None, is_broken: false, waiting: 0, guests }
+    }
+
+    /// Why nobody is kept waiting, while that is so.
+    fn broken(&self) -> Option<&str> {
+        self.trouble.as_deref().filter(|_| self.is_broken)
+    }
+
+    /// What a page has met that has waited for a browser of this kind until its time was over: the page is not to blame
+    /// where there is none.
+    fn end_of_wait(&self, kind: Kind) -> RenderError {
+        match &self.trouble {
+            Some(trouble) if !self.accepting.iter().any(|c| c.kind() == kind) => {
+                RenderError::Unavailable(trouble.clone())
+            }
+            _ => RenderError::Timeout,
+        }
     }
 }
 
@@ -208,9 +227,9 @@ impl BrowserPool {
             config,
         });
         for _ in 0..inner.config.browsers.max(1) {
-            inner.tasks.spawn(look_after_slot(Arc::clone(&inner), Kind::Blind));
+            inner.tasks.spawn(keep_slot(Arc::clone(&inner), Kind::Blind));
         }
-        inner.tasks.spawn(look_after_slot(Arc::clone(&inner), Kind::Pictures));
+        inner.tasks.spawn(keep_slot(Arc::clone(&inner), Kind::Pictures));
         Ok(Arc::new(Self { inner }))
     }
 
@@ -273,13 +292,13 @@ impl BrowserPool {
         let state = self.inner.lock();
         let would_start = self.inner.config.idle_stop.is_some();
         !self.inner.stop.is_cancelled()
-            && state.broken.is_none()
+            && !state.is_broken
             && (would_start || state.accepting.iter().any(|c| !c.access.has_pictures))
     }
 
     /// Why no browser can be started, while that is so.
     pub fn problem(&self) -> Option<String> {
-        self.inner.lock().broken.clone()
+        self.inner.lock().broken().map(str::to_owned)
     }
 
     /// Main processes of the browsers that take pages, for fault tests.
@@ -365,9 +384,7 @@ impl Inner {
                     .accepting
                     .iter()
                     .filter(|c| {
-                        c.access.has_pictures == (kind == Kind::Pictures)
-                            && !c.cdp.closed().is_cancelled()
-                            && c.open.load(Ordering::Acquire) < most
+                        c.kind() == kind && !c.cdp.closed().is_cancelled() && c.open.load(Ordering::Acquire) < most
                     })
                     .min_by_key(|c| c.open.load(Ordering::Acquire))
                     .map(Arc::clone);
@@ -381,14 +398,14 @@ impl Inner {
                     }
                     return Ok(Lease { process, inner: Arc::clone(self), holder });
                 }
-                if let Some(reason) = &state.broken {
-                    return Err(RenderError::Unavailable(reason.clone()));
+                if let Some(reason) = state.broken() {
+                    return Err(RenderError::Unavailable(reason.to_owned()));
                 }
             }
             self.asked_for(kind).notify_one();
             let until = if has_waited { deadline } else { deadline.min(guest_from) };
             if tokio::time::timeout_at(until, freed).await.is_err() && clock::instant() >= deadline {
-                return Err(RenderError::Timeout);
+                return Err(self.lock().end_of_wait(kind));
             }
         }
     }
@@ -410,17 +427,25 @@ impl Inner {
         self.freed.notify_waiters();
     }
 
-    fn publish(&self, process: &Arc<BrowserProcess>) {
+    /// Has a browser take pages, until what this gives is dropped.
+    fn publish(self: &Arc<Self>, process: Arc<BrowserProcess>) -> Published {
         let mut state = self.lock();
-        state.broken = None;
-        state.accepting.push(Arc::clone(process));
+        (state.trouble, state.is_broken) = (None, false);
+        state.accepting.push(Arc::clone(&process));
         drop(state);
         self.freed.notify_waiters();
+        Published { inner: Arc::clone(self), process, is_withdrawn: false }
     }
 
-    fn withdraw(&self, process: &Arc<BrowserProcess>) {
-        self.lock().accepting.retain(|c| !Arc::ptr_eq(c, process));
-        process.retire();
+    /// Notes why there is no browser. `refuses`: those that wait are not kept waiting.
+    fn note_trouble(&self, why: String, refuses: bool) {
+        let mut state = self.lock();
+        state.trouble = Some(why);
+        state.is_broken |= refuses;
+        drop(state);
+        if refuses {
+            self.freed.notify_waiters();
+        }
     }
 
     /// Starts a browser and connects to it. `None` when the pool stops meanwhile.
@@ -434,7 +459,7 @@ impl Inner {
                 extra_flags: self.config.extra_flags.clone(),
             };
             let (name, maker) = (format!("p{}", random::hex::<4>()), Arc::clone(&self.sandbox));
-            let dir = tokio::task::spawn_blocking(move || maker.session_dir(&name)).await??;
+            let dir = blocking::run(move || maker.session_dir(&name)).await??;
             let browser = match self.sandbox.start_browser(&dir, spec).await {
                 Ok(browser) => browser,
                 Err(error) => {
@@ -472,10 +497,7 @@ impl Inner {
                 Err(e) => {
                     failures += 1;
                     tracing::error!(error = format!("{e:#}"), failures, "browser cannot be started");
-                    if failures >= BREAKER {
-                        self.lock().broken = Some(format!("{e:#}"));
-                        self.freed.notify_waiters();
-                    }
+                    self.note_trouble(format!("{e:#}"), failures >= BREAKER);
                 }
             }
             let pause = (BACKOFF * 2_u32.saturating_pow(failures.min(10) - 1)).min(MAX_BACKOFF);
@@ -483,6 +505,34 @@ impl Inner {
                 () = tokio::time::sleep(pause) => {}
                 () = self.stop.cancelled() => return None,
             }
+        }
+    }
+}
+
+/// A browser that takes pages. Dropped, as by a keeper that broke, it takes none, and is ended.
+struct Published {
+    inner: Arc<Inner>,
+    process: Arc<BrowserProcess>,
+    is_withdrawn: bool,
+}
+
+impl Published {
+    /// It takes no further page from now on. Who has it ends it.
+    fn withdraw(mut self) -> Arc<BrowserProcess> {
+        self.is_withdrawn = true;
+        Arc::clone(&self.process)
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        self.inner.lock().accepting.retain(|c| !Arc::ptr_eq(c, &self.process));
+        self.process.retire();
+        if !self.is_withdrawn
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let (process, stop) = (Arc::clone(&self.process), self.inner.stop.clone());
+            runtime.spawn(self.inner.tasks.track_future(async move { drain(&process, DRAIN, &stop).await }));
         }
     }
 }
@@ -526,8 +576,22 @@ enum LeaveReason {
     Stopped,
 }
 
-async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
+impl BrowserProcess {
+    fn kind(&self) -> Kind {
+        if self.access.has_pictures { Kind::Pictures } else { Kind::Blind }
+    }
+}
+
+/// Looks after a slot for as long as the pool lives: nobody else starts its browsers. Whoever asked one that broke asks no
+/// more, so the next begins without being asked.
+async fn keep_slot(inner: Arc<Inner>, kind: Kind) {
     let mut must_ask = inner.config.idle_stop.is_some() || kind == Kind::Pictures;
+    let broke = || inner.note_trouble("what looks after the browsers broke; it begins again".to_owned(), true);
+    let keep = || look_after_slot(Arc::clone(&inner), kind, std::mem::replace(&mut must_ask, false));
+    lasting::again_after("browsers", broke, keep).await;
+}
+
+async fn look_after_slot(inner: Arc<Inner>, kind: Kind, mut must_ask: bool) {
     loop {
         if must_ask {
             tokio::select! {
@@ -536,48 +600,46 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
             }
         }
         must_ask = false;
-        let Some(mut process) = inner.start_at_last(kind).await else { return };
-        inner.publish(&process);
+        let Some(process) = inner.start_at_last(kind).await else { return };
+        let mut published = inner.publish(process);
         loop {
-            let end = watch(&inner, &process).await;
+            let end = watch(&inner, &published.process).await;
+            let pid = published.process.pid;
             match end {
                 LeaveReason::Due(reason) => {
-                    tracing::info!(browser.pid = process.pid, reason, "browser is replaced");
+                    tracing::info!(browser.pid = pid, reason, "browser is replaced");
                     let Some(next) = inner.start_at_last(kind).await else {
-                        inner.withdraw(&process);
-                        drain(&process, Duration::ZERO, &inner.stop).await;
+                        drain(&published.withdraw(), Duration::ZERO, &inner.stop).await;
                         return;
                     };
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
-                    inner.publish(&next);
-                    inner.withdraw(&process);
-                    let old = std::mem::replace(&mut process, next);
+                    let next = inner.publish(next);
+                    let old = std::mem::replace(&mut published, next).withdraw();
                     let stop = inner.stop.clone();
                     inner.tasks.spawn(async move { drain(&old, DRAIN, &stop).await });
                     continue;
                 }
                 LeaveReason::Died => {
                     inner.counters.crashes.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(browser.pid = process.pid, "browser died");
-                    inner.withdraw(&process);
-                    process.stop().await;
+                    tracing::warn!(browser.pid = pid, "browser died");
+                    inner.note_trouble("the browser died".to_owned(), false);
+                    published.withdraw().stop().await;
                 }
                 LeaveReason::GivenUp => {
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
-                    inner.withdraw(&process);
+                    let process = published.withdraw();
                     let stop = inner.stop.clone();
                     inner.tasks.spawn(async move { drain(&process, SHORT_DRAIN, &stop).await });
                 }
                 LeaveReason::Idle => {
-                    tracing::info!(browser.pid = process.pid, "browser is idle and stopped");
-                    inner.withdraw(&process);
+                    tracing::info!(browser.pid = pid, "browser is idle and stopped");
+                    let process = published.withdraw();
                     inner.forget_asked(kind).await;
                     drain(&process, DRAIN, &inner.stop).await;
                     must_ask = true;
                 }
                 LeaveReason::Stopped => {
-                    inner.withdraw(&process);
-                    drain(&process, Duration::ZERO, &inner.stop).await;
+                    drain(&published.withdraw(), Duration::ZERO, &inner.stop).await;
                     return;
                 }
             }
@@ -630,5 +692,22 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> LeaveReason {
         if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {
             return LeaveReason::Idle;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_found_no_browser_is_not_to_blame_while_none_can_be_started() {
+        let mut state = PoolState::new(&BrowserConfig::default());
+        assert!(matches!(state.end_of_wait(Kind::Blind), RenderError::Timeout), "nothing is known to be wrong");
+        state.trouble = Some("no room".to_owned());
+        let end = state.end_of_wait(Kind::Blind);
+        assert!(end.is_retryable() && end.to_string().contains("no room"), "{end}");
+        assert_eq!(state.broken(), None, "the next start may do");
+        state.is_broken = true;
+        assert_eq!(state.broken(), Some("no room"));
     }
 }

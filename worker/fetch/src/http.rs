@@ -767,7 +767,7 @@ mod tests {
         for is_post in [false, true] {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let url = format!("https://{}/", listener.local_addr().unwrap());
-            let offered = tokio::task::spawn_blocking(|| offered(listener));
+            let offered = weir_shared::blocking::run(|| offered(listener));
             if is_post {
                 let (headers, body, patience) = (Vec::new(), Vec::new(), Duration::from_secs(5));
                 poster.post(crate::PostRequest { url: &url, headers, body, patience }).await.unwrap_err();

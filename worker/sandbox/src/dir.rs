@@ -24,6 +24,7 @@ use anyhow::{Context as _, bail};
 use rustix::fs::FlockOperation;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use weir_blocking as blocking;
 
 use super::disk::{self, Disk};
 use super::run_dir;
@@ -296,10 +297,11 @@ impl SessionDir {
     pub async fn remove(mut self) {
         self.is_removed = true;
         let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
-        let removing = tokio::task::spawn_blocking(move || {
+        // In a task of its own, for whoever asked may be gone before there is a thread for it.
+        let removing = tokio::spawn(blocking::run_at_last(move || {
             end_session(&root, &user);
             drop(remains);
-        });
+        }));
         let _ = removing.await;
     }
 }
@@ -316,7 +318,7 @@ impl Drop for SessionDir {
     fn drop(&mut self) {
         if !self.is_removed {
             let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
-            std::thread::spawn(move || {
+            blocking::detach("session-end", move || {
                 end_session(&root, &user);
                 drop(remains);
             });
@@ -384,6 +386,21 @@ mod tests {
         drop(worker);
         assert!(!path.exists());
         fs::remove_dir_all(&run_dir).unwrap();
+    }
+
+    #[test]
+    fn without_a_further_thread_a_directory_is_looked_at_in_vain_and_nothing_panics() {
+        let run_dir = run_dir();
+        let worker = WorkerDir::prepare(std::slice::from_ref(&run_dir)).unwrap();
+        let users = Arc::new(Users::prepare().unwrap());
+        // Nowhere is room for such a stack.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(1 << 60).build();
+        runtime.unwrap().block_on(async {
+            let one = SessionDir::create(&worker, &users, "s-1").unwrap();
+            assert_eq!(one.disk().used().await, disk::DiskUse::default());
+        });
+        drop(worker);
+        remove_dir(&run_dir);
     }
 
     #[test]

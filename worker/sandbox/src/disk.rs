@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use weir_blocking as blocking;
 
 /// What a session may fill, bytes and entries. An installed framework has some 50,000 files.
 const MOST: DiskUse = DiskUse { bytes: 4 << 30, entries: 250_000 };
@@ -48,7 +49,7 @@ impl Disk {
     /// What it holds now. Some milliseconds; at most about a second.
     pub async fn used(&self) -> DiskUse {
         let root = self.0.clone();
-        tokio::task::spawn_blocking(move || measure(&root)).await.unwrap_or_default()
+        blocking::run(move || measure(&root)).await.unwrap_or_default()
     }
 
     /// Resolves once it holds more than a session may.

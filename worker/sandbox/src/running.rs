@@ -28,10 +28,11 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use weir_blocking as blocking;
 
 use super::SandboxError;
 use super::cgroup::{Bounds, Cgroup};
@@ -268,13 +269,13 @@ impl Running {
     /// The same as [`Running::memory`] where the kernel counts it, which is cheap; `None` where it does not.
     pub async fn counted_memory(&self) -> Option<u64> {
         let shared = Arc::clone(&self.shared);
-        spawn_blocking(move || shared.cgroup.memory()).await.ok().flatten()
+        blocking::run(move || shared.cgroup.memory()).await.ok().flatten()
     }
 
     /// Memory of all in the box, bytes.
     pub async fn memory(&self) -> u64 {
         let shared = Arc::clone(&self.shared);
-        spawn_blocking(move || {
+        blocking::run(move || {
             let pid = shared.init().as_ref().map_or(0, |init| init.pid);
             match (shared.cgroup.memory(), shared.is_boxed) {
                 (Some(bytes), _) => bytes,
@@ -377,13 +378,13 @@ impl Drop for Unclaimed {
 
 /// Starts the program of a box off the runtime's threads, for a fork takes its time.
 async fn spawn(mut command: Command, remains: TaskTrackerToken) -> io::Result<Unclaimed> {
-    let started = spawn_blocking(move || {
+    let started = blocking::run(move || {
         let child = command.spawn();
         // The command holds the worker's copies of the box's descriptors: they must not stay open.
         drop(command);
         child.map(|child| Unclaimed(Some((child, remains))))
     });
-    started.await.map_err(io::Error::other)?
+    started.await?
 }
 
 /// Waits for the end of a box, or for the word to kill it, and sees to it that nothing is left. Tells the pid of
@@ -417,7 +418,7 @@ async fn look_after(
         }
     }
     let last = Arc::clone(&shared);
-    let end = spawn_blocking(move || {
+    let end = blocking::run_at_last(move || {
         let code = child.wait().ok().and_then(|status| status.code());
         last.kill_rest();
         BoxEnd { code: code.filter(|_| !last.kill.is_cancelled()) }
@@ -427,13 +428,17 @@ async fn look_after(
     ended.send_replace(Some(end.unwrap_or(BoxEnd { code: None })));
 }
 
-/// `None`: the runtime is ending. Then the line to the box ends too, and with it the box.
+/// `None`: the runtime is ending. Then the line to the box ends too, and with it the box. Without a thread it is done on
+/// this one: with the box its processes go, and there are threads again.
 async fn off_thread(mut child: Child, work: impl FnOnce(&mut Child) + Send + 'static) -> Option<Child> {
-    let work = spawn_blocking(move || {
+    let work = move || {
         work(&mut child);
         child
-    });
-    work.await.ok()
+    };
+    match blocking::begin(work) {
+        Ok(begun) => begun.await.ok(),
+        Err(work) => Some(work()),
+    }
 }
 
 /// Reads bubblewrap's status: the first line names the first process. Ends with bubblewrap, which alone holds the

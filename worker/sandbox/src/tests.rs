@@ -15,7 +15,7 @@ use weir_browser::cdp::Cdp;
 use weir_fetch::{EgressOptions, EgressProxy, HostFilter};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guard::AddressGuard;
-use weir_shared::random;
+use weir_shared::{blocking, random};
 
 use super::*;
 
@@ -596,7 +596,7 @@ async fn a_sandbox_that_closes_leaves_nothing_whoever_still_holds_it() {
     let Some(world) = World::new().await else { return };
     let groups: Vec<PathBuf> = world.sandbox.cgroups.dirs().map(Path::to_owned).collect();
     let (programs, writing) = world.sandbox.programs().unwrap();
-    let write = tokio::task::spawn_blocking(move || {
+    let write = blocking::run(move || {
         let _writing = writing;
         std::thread::sleep(Duration::from_millis(50));
         fs::create_dir(&programs).unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_shared::blocking;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::monitor::{Billing, PageStatus, Progress, Summary, TargetType, outcome};
 use weir_shared::ids::{JobId, PageId};
@@ -345,5 +346,5 @@ pub(super) fn pause_ms(check: &CheckRow, now: Timestamp) -> i64 {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Corrupt(error.to_string()))?
+    blocking::run(work).await.map_err(|error| StoreError::Corrupt(error.to_string()))?
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_shared::blocking;
 use weir_shared::config::Settings;
 use weir_shared::examination::{Examination, Limits};
 
@@ -29,7 +30,7 @@ pub async fn examine(settings: &Settings) -> anyhow::Result<Examination> {
         reads_pages: ocr::reads_pages(),
         reads_images: ocr::reads_images(),
     };
-    match tokio::task::spawn_blocking(move || Sandbox::prepare(config)).await? {
+    match blocking::run(move || Sandbox::prepare(config)).await? {
         Err(error) => found.run_dir = Err(format!("{error:#}")),
         Ok(sandbox) => {
             let sandbox = Arc::new(sandbox);

@@ -1,13 +1,12 @@
 //! One life of a worker, under one id: it announces itself, works, and either drains or is fenced.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::ids::WorkerId;
+use weir_shared::{blocking, lasting};
 
 use super::pools::Pools;
 use super::{heartbeat, registration, session_offer};
@@ -25,9 +24,6 @@ const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 /// What a worker does beside pages begins so long after it has announced itself: on a machine that starts, callers already
 /// wait for pages, and all of it at once would stand before them.
 const PAGES_FIRST: Duration = Duration::from_millis(250);
-
-/// Pause before a chore that broke begins again.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// Times that a worker tries to announce itself to a database that answers.
 const ANNOUNCEMENTS: u32 = 5;
@@ -70,7 +66,11 @@ pub(super) async fn live(
         chore("monitors", &context, monitors::run),
         chore("set back", &context, set_back::run),
     ];
-    let offering = later(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
+    let offer = {
+        let (process, draining, fenced) = (Arc::clone(process), draining.clone(), fenced.clone());
+        move || session_offer::run(Arc::clone(&process), id, draining.clone(), fenced.clone())
+    };
+    let offering = later(lasting::again("offer of sessions", offer));
 
     tokio::select! {
         () = draining.cancelled() => {}
@@ -106,7 +106,7 @@ pub(super) async fn live(
     }
     beat_over.cancel();
     registration::retire(process, id, LAST_WRITES).await;
-    let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
+    let _ = blocking::run_at_last(move || heartbeat.join()).await;
     Ok(end)
 }
 
@@ -125,12 +125,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let context = Arc::clone(context);
-    later(async move {
-        while AssertUnwindSafe(run(Arc::clone(&context))).catch_unwind().await.is_err() {
-            tracing::error!(chore = name, "a chore of the worker broke; it begins again");
-            tokio::time::sleep(AGAIN).await;
-        }
-    })
+    later(lasting::again(name, move || run(Arc::clone(&context))))
 }
 
 /// The id under which the worker has announced itself. A database that restarts at this moment is waited for; one that

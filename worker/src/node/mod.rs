@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
-use weir_shared::{memory, store, traces};
+use weir_shared::{blocking, lasting, memory, store, traces};
 
 pub use examine::examine;
 
@@ -40,7 +40,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let traces = settings.traces.as_ref().map(|url| traces::start(url, "weir-worker")).transpose()?;
     // First, for a database may be away for long, and a stop ends the wait.
     let run_dirs = settings.worker.run_dirs.clone();
-    tokio::task::spawn_blocking(move || Sandbox::bury_the_dead(&run_dirs)).await??;
+    blocking::run(move || Sandbox::bury_the_dead(&run_dirs)).await??;
     let Some(pools) = Pools::connect(&settings.database_url, &stop).await? else { return Ok(()) };
     let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);
@@ -52,7 +52,11 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
     tokio::spawn(memory::forget_the_start());
     let over = CancellationToken::new();
-    let figures = tokio::spawn(load::write_figures(Arc::clone(&process), over.clone()));
+    let write_figures = {
+        let (process, over) = (Arc::clone(&process), over.clone());
+        move || load::write_figures(Arc::clone(&process), over.clone())
+    };
+    let figures = tokio::spawn(lasting::again("figures of the minute", write_figures));
     while !stop.is_cancelled() {
         if life::live(&process, &pools, &address.to_string(), &stop).await? == LifeEnd::Drained {
             break;

@@ -4,7 +4,6 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::OnceCell;
 use weir_shared::blobs::Blobs;
-use weir_shared::clock;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
 use weir_shared::llm::Model;
@@ -14,6 +13,7 @@ use weir_shared::store::finder::Finder;
 use weir_shared::store::{self, Db, cache};
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
+use weir_shared::{blocking, clock};
 
 use crate::browser::{BrowserConfig, BrowserPool};
 use crate::context::Process;
@@ -30,10 +30,10 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     let blobs = Blobs::at(&settings.blobs)?;
     let proxies = Arc::new(ProxyPools::new(&settings.net));
     let lists = settings.net.ad_lists.clone();
-    let ads = Arc::new(tokio::task::spawn_blocking(move || AdHosts::read(&lists)).await??);
+    let ads = Arc::new(blocking::run(move || AdHosts::read(&lists)).await??);
     let doors = Doors::open(&guard, &proxies, &ads).await?;
     let config = sandbox_config(&settings, &doors);
-    let sandbox = Arc::new(tokio::task::spawn_blocking(move || Sandbox::prepare(config)).await??);
+    let sandbox = Arc::new(blocking::run(move || Sandbox::prepare(config)).await??);
     let browsers = start_browsers(&settings, &sandbox, &doors, &ads)?;
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use weir_shared::blocking;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, nodes};
@@ -37,7 +38,7 @@ pub(super) async fn announce(process: &Process, id: WorkerId, address: &str) -> 
     tx.commit().await?;
     let (blobs, host) = (process.blobs.clone(), node.host);
     // `weir doctor` looks for it; without it the worker works all the same.
-    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || blobs.leave_sign(&host)).await {
+    if let Ok(Err(error)) = blocking::run(move || blobs.leave_sign(&host)).await {
         tracing::warn!(%error, "blobs cannot be written");
     }
     store::sessions::end_orphans(&process.db).await?;

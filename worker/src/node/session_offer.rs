@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use weir_shared::blocking;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes;
 
@@ -21,12 +22,11 @@ pub(super) async fn run(process: Arc<Process>, id: WorkerId, draining: Cancellat
     loop {
         match process.session_resources.get_or_try_init(|| prepare_sessions(&process)).await {
             Ok(resources) => {
-                process.set_sessions(Some(Sessions::start(
-                    Arc::clone(resources),
-                    id,
-                    draining.clone(),
-                    fenced.clone(),
-                )));
+                // Those of this life, when this has begun again after it broke: they stay.
+                if process.sessions().is_none() {
+                    let (draining, fenced) = (draining.clone(), fenced.clone());
+                    process.set_sessions(Some(Sessions::start(Arc::clone(resources), id, draining, fenced)));
+                }
                 return write_offer(&process, id, wanted as i64, None, &draining, &fenced).await;
             }
             Err(why) => {
@@ -72,7 +72,7 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<SessionResources
         let _writing = writing;
         Assets::find(&runners, &programs)
     };
-    let assets = tokio::task::spawn_blocking(find).await.map_err(|e| e.to_string())?.map_err(|e| format!("{e:#}"))?;
+    let assets = blocking::run(find).await.map_err(|e| e.to_string())?.map_err(|e| format!("{e:#}"))?;
     Ok(Arc::new(SessionResources {
         db: process.db.clone(),
         blobs: process.blobs.clone(),

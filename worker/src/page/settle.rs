@@ -9,11 +9,11 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout_at};
 use weir_shared::blobs::Blobs;
-use weir_shared::clock;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::slots::Slot;
 use weir_shared::store::page::end::{Body, Encoded};
+use weir_shared::{blocking, clock};
 
 use super::attempt;
 use super::error::PageError;
@@ -72,6 +72,5 @@ fn no_place() -> PageError {
 }
 
 async fn put(blobs: Blobs, key: String, packed: Bytes) -> std::io::Result<()> {
-    let put = tokio::task::spawn_blocking(move || blobs.put(&key, &packed));
-    put.await.map_err(std::io::Error::other)?
+    blocking::run(move || blobs.put(&key, &packed)).await?
 }

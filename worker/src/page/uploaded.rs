@@ -6,9 +6,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use url::Url;
 use weir_office::{Format, Kind, begins_as_office, detect};
-use weir_shared::clock;
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::{blocking, clock};
 
 use super::cpu::blocking;
 use super::draft::{Made, SiteResponse};
@@ -55,7 +55,7 @@ pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) ->
 async fn bytes_of(task: &PageTask, upload: &Upload, deadline: Instant) -> Result<Bytes, PageError> {
     loop {
         let (blobs, key) = (task.context.process.blobs.clone(), upload.blob.clone());
-        let read = tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
+        let read = blocking::run(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
         match read.await {
             Ok(Ok(bytes)) => return Ok(Bytes::from(bytes)),
             Ok(Err((false, _))) => return Err(PageError::last(ErrorCode::Unknown, "The uploaded file is gone.")),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use weir_shared::lasting;
 use weir_shared::store::Db;
 
 use super::ahead::Ahead;
@@ -27,12 +28,18 @@ pub fn start(context: &Arc<WorkerContext>, db: &Db) -> Vec<JoinHandle<()>> {
     for kind in KINDS {
         let due = Arc::new(Due::default());
         calls.insert(kind.queue, Arc::downgrade(&due));
-        tasks.push(tokio::spawn(supervise(Arc::clone(context), db.clone(), kind, due)));
+        let (context, db) = (Arc::clone(context), db.clone());
+        let consuming = move || supervise(Arc::clone(&context), db.clone(), kind, Arc::clone(&due));
+        tasks.push(tokio::spawn(lasting::again(kind.queue, consuming)));
     }
     let due = |queue: &str| calls.get(queue).cloned().unwrap_or_default();
-    let ahead = Ahead::new(context, due(ServePage::QUEUE), due(ServeTeam::QUEUE));
-    let ahead = move |queue: &str, told: u64| ahead.see_to(queue, told);
-    tokio::spawn(look_out(db.clone(), context.process.wake.clone(), calls, ahead));
+    let ahead = Arc::new(Ahead::new(context, due(ServePage::QUEUE), due(ServeTeam::QUEUE)));
+    let (db, wake) = (db.clone(), context.process.wake.clone());
+    tokio::spawn(lasting::again("lookout", move || {
+        let ahead = Arc::clone(&ahead);
+        let ahead = move |queue: &str, told: u64| ahead.see_to(queue, told);
+        look_out(db.clone(), wake.clone(), calls.clone(), ahead)
+    }));
     tasks
 }
 

@@ -25,20 +25,24 @@ mod start;
 mod warm;
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::domain::session::{EndReason, Language, SessionState};
 use weir_shared::ids::{SessionId, WorkerId};
+use weir_shared::lasting;
 use weir_shared::store::StoreResult;
 use weir_shared::store::sessions as rows;
 use weir_shared::time::Timestamp;
 
 pub use profile::Vault;
 pub use resources::{OpenError, SessionResources};
+use save::Archive;
 pub use session::{PromptError, Session};
 use warm::WarmPool;
 
@@ -79,7 +83,11 @@ impl Sessions {
             fenced,
         });
         let writer = Arc::clone(&sessions);
-        sessions.tasks.spawn(async move { writer.write_activity().await });
+        let writing = move || {
+            let writer = Arc::clone(&writer);
+            async move { writer.write_activity().await }
+        };
+        sessions.tasks.spawn(lasting::again("activity of sessions", writing));
         sessions
     }
 
@@ -129,11 +137,11 @@ impl Sessions {
         };
         self.lock().insert(id, Arc::clone(&session));
         let found = rows::Found { profile: session.profile_version, warning: session.warning };
-        let activated = self.activate(id, found).await;
-        if !matches!(activated, Ok(true)) {
+        let activated = unbroken(self.activate(id, found)).await;
+        if !matches!(activated, Some(Ok(true))) {
             self.lock().remove(&id);
             session.kill().await;
-            activated?;
+            activated.transpose()?;
             return Err(OpenError::NotOpening);
         }
         tracing::info!(session.id = %id, team.id = %row.team_id, "session opened");
@@ -156,48 +164,59 @@ impl Sessions {
         }
     }
 
-    /// Waits for what ends the session, and ends it.
+    /// Waits for what ends the session, and ends it. Nobody else does: where that breaks, the session has crashed.
     async fn live(self: Arc<Self>, session: Arc<Session>) {
-        let reason = tokio::select! {
+        let end = tokio::select! {
             biased;
-            () = self.fenced.cancelled() => {
-                self.lock().remove(&session.id);
-                session.kill().await;
-                return;
-            }
-            reason = session.until_end() => reason,
+            () = self.fenced.cancelled() => None,
+            end = unbroken(self.until_shut(&session)) => Some(end),
         };
-        session.takes_no_more_calls();
-        self.write_close(session.id, reason).await;
-        let archived = tokio::select! {
-            biased;
-            () = self.fenced.cancelled() => {
-                self.lock().remove(&session.id);
-                session.kill().await;
-                return;
-            }
-            archived = session.shut(&self.resources, reason) => archived,
+        let Some(end) = end else {
+            self.lock().remove(&session.id);
+            session.kill().await;
+            return;
         };
-        let mut pause = Duration::from_millis(100);
-        loop {
-            match save::destroy(&self.resources.db, session.id, reason, archived.as_ref()).await {
-                Ok(()) => break,
-                Err(error) if self.fenced.is_cancelled() => {
-                    tracing::warn!(session.id = %session.id, %error, "the session's end is left to the others");
-                    break;
-                }
-                Err(error) => {
-                    tracing::warn!(session.id = %session.id, %error, "the session's end cannot be written yet");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(2));
-                }
+        let (reason, archived) = match end {
+            Some(end) => end,
+            None => {
+                tracing::error!(session.id = %session.id, "what looks after a session broke; the session is ended");
+                lasting::again("kill of a session", || session.kill()).await;
+                (EndReason::Crashed, None)
             }
-        }
+        };
+        lasting::again("end of a session", || self.write_end(session.id, reason, archived.as_ref())).await;
         // Forgotten only after its row has ended: a session that is active in the rows and unknown here counts as lost.
         self.lock().remove(&session.id);
         session.ended();
         self.resources.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();
         tracing::info!(session.id = %session.id, reason = reason.as_str(), "session ended");
+    }
+
+    /// Waits for what ends the session and shuts it.
+    async fn until_shut(&self, session: &Session) -> (EndReason, Option<Archive>) {
+        let reason = session.until_end().await;
+        session.takes_no_more_calls();
+        self.write_close(session.id, reason).await;
+        (reason, session.shut(&self.resources, reason).await)
+    }
+
+    /// Destroys the row, with the profile's state. Tried until it is written, or the others do it.
+    async fn write_end(&self, id: SessionId, reason: EndReason, archived: Option<&Archive>) {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match save::destroy(&self.resources.db, id, reason, archived).await {
+                Ok(()) => break,
+                Err(error) if self.fenced.is_cancelled() => {
+                    tracing::warn!(session.id = %id, %error, "the session's end is left to the others");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(session.id = %id, %error, "the session's end cannot be written yet");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
     }
 
     /// From here on nothing is billed, and callers hear that the session is gone. Not written, the end comes later.
@@ -296,6 +315,11 @@ impl Sessions {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a future gives; `None`: it panicked.
+async fn unbroken<T>(work: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(work).catch_unwind().await.ok()
 }
 
 /// A session that is being opened, for as long as it is.

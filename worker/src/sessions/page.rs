@@ -14,11 +14,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use weir_shared::clock;
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease, Published};
 use weir_shared::store::{Db, StoreError, StoreResult};
+use weir_shared::{blocking, clock};
 
 use super::cookies::settable;
 use super::resources::{OpenError, SessionResources};
@@ -156,7 +156,7 @@ async fn pack(work: OnProfile<'_>, solo: &Solo, by: Instant) -> anyhow::Result<(
     let cookies = solo.close().await?;
     let home = solo.home().ok_or_else(|| anyhow::anyhow!("the browser's folder is gone"))?;
     let (vault, owner) = (resources.vault.clone(), owner(page.team_id, &profile.name));
-    let packed = tokio::task::spawn_blocking(move || vault.pack(&home, &cookies, &owner)).await??;
+    let packed = blocking::run(move || vault.pack(&home, &cookies, &owner)).await??;
     let key = format!("profiles/{}/{}-{}.bin", page.team_id, page.id, page.epoch);
     let archive = Archive::store(&resources.db, &resources.blobs, key, packed, by).await?;
     let mut pauses = PAUSES.into_iter();

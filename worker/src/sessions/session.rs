@@ -10,6 +10,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::blocking;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{EndReason, Language};
@@ -417,7 +418,7 @@ impl Session {
             .await
             .map_err(|_| anyhow::anyhow!("the browser did not end within {CLOSE:?}"))?;
         let (vault, home, owner) = (resources.vault.clone(), self.dir.home.clone(), owner(self.team, &profile.name));
-        let packed = tokio::task::spawn_blocking(move || vault.pack(&home, &cookies, &owner)).await??;
+        let packed = blocking::run(move || vault.pack(&home, &cookies, &owner)).await??;
         let (key, by) = (format!("profiles/{}/{}.bin", self.team, self.id), clock::deadline(STORE));
         let archive = Archive::store(&resources.db, &resources.blobs, key, packed, by).await?;
         resources.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());

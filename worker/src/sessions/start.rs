@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weir_shared::ids::TeamId;
-use weir_shared::random;
 use weir_shared::store::profiles;
+use weir_shared::{blocking, random};
 
 use super::profile::Vault;
 use super::resources::{OpenError, SessionResources};
@@ -50,7 +50,7 @@ pub(super) async fn start(
     saved: Option<Saved>,
 ) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
-    let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
+    let prepared = blocking::run(move || -> Result<_, OpenError> {
         let name = format!("s{}", random::hex::<4>());
         let dir = maker.session_dir(&name).map_err(|e| SandboxError::Failed(format!("{e:#}")))?;
         let Some(saved) = saved else { return Ok((dir, None)) };
@@ -59,7 +59,7 @@ pub(super) async fn start(
             Err(error) => Err(OpenError::Profile(error.to_string())),
         }
     });
-    let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
+    let (dir, cookies) = prepared.await.map_err(|e| SandboxError::Failed(e.to_string()))??;
     let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit: None, extra_flags: Vec::new() };
     let browser = sandbox.start_browser(&dir, spec).await?;
     Ok((dir, browser, cookies))
@@ -76,7 +76,7 @@ pub(super) async fn load(
     for _ in 0..3 {
         let Some(current) = profiles::current(&resources.db, team, name).await? else { return Ok(None) };
         let (blobs, key) = (resources.blobs.clone(), current.blob);
-        match tokio::task::spawn_blocking(move || blobs.get(&key)).await {
+        match blocking::run(move || blobs.get(&key)).await {
             Ok(Ok(archive)) => {
                 let saved = Saved { archive, vault: resources.vault.clone(), owner: owner(team, name) };
                 return Ok(Some((current.version, saved)));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use weir_shared::lasting;
 
 use super::start::{Started, start_cold};
 use crate::sandbox::Sandbox;
@@ -34,7 +35,9 @@ impl WarmPool {
     /// Keeps `size` browsers waiting until `stop`.
     pub(super) fn start(sandbox: Arc<Sandbox>, size: usize, stop: CancellationToken) -> Self {
         let shared = Arc::new(Shared { waiting: Mutex::default(), taken: Notify::new(), size });
-        let filler = (size > 0).then(|| tokio::spawn(fill(sandbox, Arc::clone(&shared), stop)));
+        let of_filler = Arc::clone(&shared);
+        let filling = move || fill(Arc::clone(&sandbox), Arc::clone(&of_filler), stop.clone());
+        let filler = (size > 0).then(|| tokio::spawn(lasting::again("browsers that wait", filling)));
         Self { shared, filler: Mutex::new(filler) }
     }
 

@@ -20,10 +20,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::clock;
 use weir_shared::domain::map::site_of;
 use weir_shared::ids::TeamId;
 use weir_shared::shares::{Common, Shares};
+use weir_shared::{blocking, clock};
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
@@ -277,7 +277,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
 async fn read_kept(team: TeamId, packed: Packed, mut end: FileEnd, sink: mpsc::Sender<Batch>) -> FileEnd {
     let mut collector = Collector::new(end.number, sink, None);
     let _turn = READERS.take(&team.to_string()).await;
-    let read = tokio::task::spawn_blocking(move || {
+    let read = blocking::run(move || {
         let whole = packed.read(|item| collector.take(item));
         collector.flush();
         (whole, collector.children)
@@ -324,7 +324,7 @@ async fn read_answer(team: TeamId, mut opened: Opened, mut collector: Collector)
     let base = opened.url.clone();
     let start = Cursor::new(ahead.concat());
     let decoder = opened.decoder(Box::new(start.chain(Pieces { pieces, piece: Cursor::default() }))).ok()?;
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = blocking::run(move || {
         let ending = sitemap_reader::read(decoder, &base, |item| collector.take(item));
         collector.flush();
         (ending, collector)

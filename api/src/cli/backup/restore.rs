@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::private;
 use weir_shared::store::{Db, PoolUse, copies};
+use weir_shared::{blocking, private};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::cli::output::{Output, complain};
@@ -27,7 +27,7 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     check_internal_secret(&folder, settings)?;
 
     let (from, to) = (folder.blobs()?, Blobs::at(&settings.blobs)?);
-    let copied = tokio::task::spawn_blocking(move || {
+    let copied = blocking::run(move || {
         let found = from.list()?;
         from.copy_to(&to, &found, &to.list()?)
     });
@@ -114,7 +114,7 @@ async fn load_database(url: &DatabaseUrl, from: PathBuf) -> anyhow::Result<()> {
         DatabaseUrl::Sqlite(path) => load_sqlite(path, &from).await,
         DatabaseUrl::Postgres(url) => {
             let url = url.clone();
-            tokio::task::spawn_blocking(move || copies::postgres::load(&url, &from)).await?
+            blocking::run(move || copies::postgres::load(&url, &from)).await?
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::{Blobs, Copied};
+use weir_shared::blocking;
 use weir_shared::config::{ApiSettings, DatabaseUrl, Settings};
 use weir_shared::store::{Db, copies, teams};
 
@@ -68,7 +69,7 @@ async fn bring(
         all.retain(|key, _| there.contains_key(key));
         anyhow::Ok((from, to, all, copied))
     };
-    tokio::task::spawn_blocking(work).await?
+    blocking::run(work).await?
 }
 
 async fn copy_database(db: &Db, url: &DatabaseUrl, folder: &BackupFolder, kind: Kind) -> anyhow::Result<()> {
@@ -79,7 +80,7 @@ async fn copy_database(db: &Db, url: &DatabaseUrl, folder: &BackupFolder, kind: 
             let url = url.clone();
             // Its file would be open to others otherwise.
             weir_shared::private::file_options().create_new(true).open(&to)?;
-            tokio::task::spawn_blocking(move || {
+            blocking::run(move || {
                 copies::postgres::dump(&url, &to)?;
                 anyhow::Ok(std::fs::File::open(&to)?.sync_all()?)
             })

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::private;
 use weir_shared::store::{self, Db, PoolUse, clock, migrations, nodes};
 use weir_shared::wake;
+use weir_shared::{blocking, private};
 
 use super::finding::{Check, Finding};
 use crate::cli::database::missing_file;
@@ -121,7 +121,7 @@ async fn clocks(db: &Db) -> Finding {
 /// Whether blobs can be written where they are to lie.
 async fn blobs(settings: &Settings) -> Finding {
     let (url, name) = (settings.blobs.clone(), settings.blobs.to_string());
-    let tried = tokio::task::spawn_blocking(move || Blobs::at(&url)?.check()).await.map_err(anyhow::Error::from);
+    let tried = blocking::run(move || Blobs::at(&url)?.check()).await.map_err(anyhow::Error::from);
     match tried.flatten() {
         Ok(()) => Finding::good(format!("{name} takes them")),
         Err(error) => {
@@ -145,7 +145,7 @@ async fn one_store(settings: &Settings, live: &[nodes::NodeRow]) -> Finding {
         let blobs = Blobs::at(&url)?;
         anyhow::Ok(hosts.into_iter().filter(|host| !blobs.has_sign(host)).collect::<Vec<_>>())
     };
-    let elsewhere = tokio::task::spawn_blocking(look).await.map_err(anyhow::Error::from).flatten().unwrap_or_default();
+    let elsewhere = blocking::run(look).await.map_err(anyhow::Error::from).flatten().unwrap_or_default();
     let names: Vec<&str> =
         live.iter().filter(|node| elsewhere.contains(&node.host)).map(|node| node.name.as_str()).collect();
     if names.is_empty() {

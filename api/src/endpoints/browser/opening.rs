@@ -46,8 +46,9 @@ pub struct OfScrape {
     pub language: Option<Language>,
 }
 
-/// Places a session and has it opened. A worker that cannot be reached, or does not take it, is passed over for a while:
-/// one that has just died counts as alive until it misses its heartbeats.
+/// Places a session and has it opened. A worker that cannot be reached, or does not take it, is passed over by this call:
+/// one that has just died counts as alive until it misses its heartbeats. One that does not answer comes last for a
+/// minute; the call that waited for it ends, for that worker may still open its session.
 ///
 /// # Errors
 /// 402 without credits for the ttl, 409 while another session saves the profile, when the scrape has a session or
@@ -127,6 +128,22 @@ async fn place(
 }
 
 async fn try_place(
+    app: &App,
+    caller: &Caller,
+    wanted: &Wanted,
+    avoid: &[WorkerId],
+) -> ApiResult<Result<Placed, NotPlaced>> {
+    let silent = app.silent_workers.now(app.db.clock().instant());
+    if !silent.is_empty() {
+        match place_past(app, caller, wanted, &[avoid, silent.as_slice()].concat()).await? {
+            Err(NotPlaced::Away) => {}
+            outcome => return Ok(outcome),
+        }
+    }
+    place_past(app, caller, wanted, avoid).await
+}
+
+async fn place_past(
     app: &App,
     caller: &Caller,
     wanted: &Wanted,
@@ -225,6 +242,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         Ok(Ok(_)) => {
             let row = sessions::load(&app.db, id).await.map_err(ApiError::from)?;
             if let Some(row) = row.filter(|row| row.state == SessionState::Active) {
+                app.silent_workers.forget(placed.worker);
                 tracing::info!(session.id = %id, worker.id = %placed.worker, "a browser session is open");
                 return Ok(row);
             }
@@ -257,6 +275,9 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         Err(error @ (CallError::Lost(_) | CallError::Late(_))) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
             let is_lost = matches!(error, CallError::Lost(_));
+            if !is_lost {
+                app.silent_workers.note(placed.worker, app.db.clock().instant());
+            }
             or_acted(if is_lost { NotOpened::Lost } else { NotOpened::Failed })
         }
     };

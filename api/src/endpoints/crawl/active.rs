@@ -2,10 +2,11 @@
 //! the team reads them, so values of headers and what actions type, which is where a caller's secrets stand, are left out.
 
 use actix_web::http::header::ContentType;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use weir_shared::blocking;
 use weir_shared::domain::action::Action;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::{HIDDEN, wire_form};
@@ -84,7 +85,7 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
     app.answers.room(team, bytes).await?.keep_for_answer(&request);
     let running = crawls::active(&app.db, team, now, MOST).await?;
     // Long lists of patterns are read and written off the threads of requests.
-    let made = web::block(move || {
+    let made = blocking::run(move || {
         let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, StoreError>>()?;
         Ok::<_, StoreError>(serde_json::to_vec(&Body { success: true, crawls })?)
     });

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use weir_shared::blocking;
 use weir_shared::domain::monitor::PageStatus;
 use weir_shared::ids::{CheckId, MonitorId};
 use weir_shared::store::StoreResult;
@@ -75,7 +76,7 @@ pub async fn handle(app: AppData, request: HttpRequest, ids: Path<(String, Strin
     });
     let check = Check::of(&check)?;
     let read = move || rows.iter().map(CheckPage::of).collect::<StoreResult<Vec<_>>>();
-    let pages = tokio::task::spawn_blocking(read).await.map_err(|error| ApiError::internal(&error))??;
+    let pages = blocking::run(read).await.map_err(|error| ApiError::internal(&error))??;
     let data = CheckWithPages { check, pages, next: next.clone() };
     Ok(HttpResponse::Ok().json(Body { success: true, data, next }))
 }

@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use weir_shared::blocking;
 use weir_shared::domain::scrape_request::parse_announced;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
@@ -144,7 +145,7 @@ pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: 
     let blob = in_time(receive(Arriving::new(&request, payload), receiving, &mut room)).await?;
     if !uploads::arrived(&app.db, id, &blob).await? {
         let blobs = app.blobs.clone();
-        let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
+        let _ = blocking::run(move || blobs.remove(&blob)).await;
         return Err(taken());
     }
     Ok(HttpResponse::Ok().json(Taken { success: true }))

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use actix_web::web;
 use futures_util::future::join_all;
 use weir_extract::{ExtractOptions, PageInput};
+use weir_shared::blocking;
 use weir_shared::domain::cache::{self, Head};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::Source;
@@ -46,7 +46,7 @@ pub(super) async fn write(app: &AppData, asked: &Asked, groups: &mut [(Source, V
     let chosen = move || -> Vec<(usize, String)> {
         texts.into_iter().filter_map(|(n, text)| Some((n, choose(&text, &words)?))).collect()
     };
-    for (n, passages) in web::block(chosen).await.unwrap_or_default() {
+    for (n, passages) in blocking::run(chosen).await.unwrap_or_default() {
         items[n].highlight(passages);
     }
 }
@@ -64,7 +64,7 @@ async fn cached(app: &App, asked: &Asked, url: &str) -> Option<String> {
     let found = store::find(&app.db, &lookup).await.ok()?;
     let found = found.into_iter().find(|found| found.head.status == 200 && is_page(&found.head))?;
     let found = found.bring(&app.blobs).await.ok()?;
-    web::block(move || text_of(&found)).await.ok()?
+    blocking::run(move || text_of(&found)).await.ok()?
 }
 
 fn is_page(found: &Head) -> bool {

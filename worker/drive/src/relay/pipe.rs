@@ -24,6 +24,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
+use weir_shared::blocking;
 use weir_shared::clock::{self, Clock};
 
 use super::filter::{Rules, Verdict, judge};
@@ -231,7 +232,7 @@ async fn judged(text: &Utf8Bytes, rules: &Arc<Rules>) -> Option<Verdict> {
         return Some(judge(text, rules));
     }
     let (text, rules) = (text.clone(), Arc::clone(rules));
-    tokio::task::spawn_blocking(move || judge(&text, &rules)).await.ok()
+    blocking::run(move || judge(&text, &rules)).await.ok()
 }
 
 fn refuse_binary() -> Message {
