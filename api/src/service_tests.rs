@@ -172,6 +172,15 @@ async fn a_missing_empty_or_unknown_key_is_401() {
 }
 
 #[actix_web::test]
+async fn readiness_tells_of_a_database_that_takes_no_writes() {
+    let api = Api::start(&[]).await;
+    let reasons = async || api.get("/readyz").await.1["reasons"].clone();
+    assert_eq!(reasons().await, json!(["workers: no live worker"]));
+    api.state.witness.could_not_write();
+    assert_eq!(reasons().await, json!(["database: cannot be written", "workers: no live worker"]));
+}
+
+#[actix_web::test]
 async fn a_key_file_that_others_could_read_is_shut() {
     use std::os::unix::fs::PermissionsExt;
     let api = Api::start(&[]).await;

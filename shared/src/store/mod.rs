@@ -81,5 +81,5 @@ mod writer;
 pub use connect::PoolUse;
 pub(crate) use db::claim_patience;
 pub use db::{Db, PostgresDb, SqliteDb, Tx};
-pub use error::{StoreError, StoreResult};
+pub use error::{StoreError, StoreResult, takes_no_writes};
 pub use migrations::migrate;
