@@ -22,7 +22,7 @@ use crate::ids::{JobId, PageId};
 use crate::queue::SIGNALS;
 use crate::random;
 use crate::store::signals::{self, Signal};
-use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages};
+use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages, shortage};
 
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
@@ -95,6 +95,7 @@ impl Wake {
             (DatabaseUrl::Postgres(_), Db::Postgres(PostgresDb { pool, .. })) => {
                 let ears = Ears::open(pool.clone(), listening_pool(pool, listen)?, channel).await.context("LISTEN")?;
                 lines::watch(pool);
+                shortage::tell(pool);
                 tokio::spawn(wake.clone().follow_notifications(ears));
             }
             (DatabaseUrl::Postgres(_), Db::Sqlite(_)) => anyhow::bail!("the address is Postgres's, the pool is not"),

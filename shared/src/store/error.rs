@@ -2,6 +2,8 @@
 
 use sqlx::postgres::PgDatabaseError;
 
+use super::shortage;
+
 /// What can go wrong between us and the database. "Not found" is `Option`, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -83,7 +85,12 @@ impl From<sqlx::Error> for StoreError {
         match &error {
             sqlx::Error::Database(e) if e.is_unique_violation() => Self::Conflict(e.message().to_owned()),
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
-            _ => Self::Unavailable(error),
+            _ => {
+                if matches!(error, sqlx::Error::PoolTimedOut) {
+                    shortage::noticed();
+                }
+                Self::Unavailable(error)
+            }
         }
     }
 }

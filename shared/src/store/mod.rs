@@ -59,6 +59,7 @@ pub mod scrape_context;
 pub mod searches;
 pub mod sessions;
 pub mod settings;
+pub(crate) mod shortage;
 pub mod signals;
 pub mod site_templates;
 pub mod sitemaps;
