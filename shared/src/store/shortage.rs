@@ -76,7 +76,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_pool_that_gives_none_in_time_is_noticed() {
-        drop(crate::store::StoreError::from(sqlx::Error::PoolTimedOut));
-        tokio::time::timeout(TRY, IN_VAIN.notified()).await.unwrap();
+        // Pools of other tests may hear of it first, each once.
+        let again_and_again = async {
+            loop {
+                drop(crate::store::StoreError::from(sqlx::Error::PoolTimedOut));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let noticed = async {
+            tokio::select! {
+                () = IN_VAIN.notified() => {}
+                () = again_and_again => {}
+            }
+        };
+        tokio::time::timeout(TRY, noticed).await.unwrap();
     }
 }
