@@ -103,12 +103,14 @@ pub async fn ready(app: AppData) -> HttpResponse {
 async fn live_workers(app: &App, end: Instant, reasons: &mut Vec<String>) -> Vec<nodes::NodeRow> {
     match timeout_at(end, nodes::live(&app.db, app.db.now())).await {
         Ok(Ok(live)) => {
+            // The process tries that all the while ([`crate::server`]). Workers cannot give a sign of life either where nobody
+            // can write, so with none of them it is tried now: a try may be waiting for somebody's lock.
+            let has_written = app.witness.written().is_some();
+            let can_write = async || matches!(timeout_at(end, app.db.try_write()).await, Ok(Ok(())));
+            if !has_written || (live.is_empty() && !can_write().await) {
+                reasons.push("database: cannot be written".to_owned());
+            }
             if live.is_empty() {
-                // Workers cannot give a sign of life either where nobody can write.
-                let write = async { app.db.begin_relaxed().await?.commit().await };
-                if !matches!(timeout_at(end, write).await, Ok(Ok(()))) {
-                    reasons.push("database: cannot be written".to_owned());
-                }
                 reasons.push("workers: no live worker".to_owned());
             }
             live

@@ -32,8 +32,8 @@ use tokio::time::{sleep, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use weir_shared::clock;
 use weir_shared::hang_up::Line;
+use weir_shared::{clock, descriptors};
 
 use crate::access_log;
 use crate::answers;
@@ -51,7 +51,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a client may take to close a connection that we have closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Connections at once; further ones wait in the socket's line.
-const MOST_CONNECTIONS: usize = 50_000;
+const MOST_CONNECTIONS: u64 = 50_000;
 /// Blocking calls at once, of all threads together.
 const BLOCKING_CALLS: usize = 512;
 /// Turns of connections between two looks at what has come from others. A turn takes up to some ten milliseconds, where a
@@ -159,6 +159,12 @@ impl HttpServer {
     }
 }
 
+/// How many connections are taken where the process may have so many files open: a quarter of those is for the database, the
+/// workers and blobs, which calls that are accepted need.
+fn most_connections(files: u64) -> usize {
+    usize::try_from(MOST_CONNECTIONS.min(files / 4 * 3).max(1)).unwrap_or(usize::MAX)
+}
+
 /// Hands each connection to the next thread, until it is told to stop.
 async fn accept(
     socket: tokio::net::TcpListener,
@@ -166,7 +172,7 @@ async fn accept(
     stop: CancellationToken,
     is_ours: bool,
 ) -> anyhow::Result<()> {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let room = Arc::new(Semaphore::new(most_connections(descriptors::allowed())));
     let mut turns = threads.iter().cycle();
     let mut hand_over = |stream: TcpStream, permit: OwnedSemaphorePermit| {
         let thread = turns.next().context("there are no threads")?;
@@ -275,4 +281,15 @@ fn service(
             connections::remember(connection, address, known);
         })
         .finish(map_config(routes.into_factory(), |()| AppConfig::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_what_calls_need() {
+        let most = [1_024, 65_536, 1_048_576, u64::MAX, 0].map(most_connections);
+        assert_eq!(most, [768, 49_152, 50_000, 50_000, 1]);
+    }
 }

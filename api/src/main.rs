@@ -6,5 +6,6 @@ use weir_allocator as _;
 
 fn main() -> ExitCode {
     weir_shared::memory::give_back_soon();
+    weir_shared::descriptors::raise();
     weir_api::cli::main()
 }

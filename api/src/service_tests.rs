@@ -172,6 +172,15 @@ async fn a_missing_empty_or_unknown_key_is_401() {
 }
 
 #[actix_web::test]
+async fn readiness_tells_of_a_database_that_takes_no_writes() {
+    let api = Api::start(&[]).await;
+    let reasons = async || api.get("/readyz").await.1["reasons"].clone();
+    assert_eq!(reasons().await, json!(["workers: no live worker"]));
+    api.state.witness.could_not_write();
+    assert_eq!(reasons().await, json!(["database: cannot be written", "workers: no live worker"]));
+}
+
+#[actix_web::test]
 async fn a_key_file_that_others_could_read_is_shut() {
     use std::os::unix::fs::PermissionsExt;
     let api = Api::start(&[]).await;
@@ -676,15 +685,27 @@ async fn one_lost_document_is_named_in_its_place_and_the_others_are_answered() {
 async fn blobs_that_are_away_are_a_503_that_says_when_to_come_back() {
     let api = Api::start(&[]).await;
     let (id, scrapes) = with_a_blob(&api).await;
-    let (blobs, away) = (api.folder.join("blobs"), api.folder.join("away"));
-    std::fs::rename(&blobs, &away).unwrap();
     let page = scrapes[1].as_str().unwrap();
-    for path in [format!("/v2/batch/scrape/{id}"), format!("/v2/scrape/{page}")] {
-        let (status, retry_after, body) = api.send_whole(api.request(Method::GET, &path)).await;
-        assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "{body}");
-        assert!(retry_after.is_some());
+    // All of them, and one that is there and cannot be read: a folder has its name, which root is refused, too.
+    for is_one in [false, true] {
+        let (place, away) = match is_one {
+            true => (blob_file(&api.folder), api.folder.join("away")),
+            false => (api.folder.join("blobs"), api.folder.join("away")),
+        };
+        std::fs::rename(&place, &away).unwrap();
+        if is_one {
+            std::fs::create_dir(&place).unwrap();
+        }
+        for path in [format!("/v2/batch/scrape/{id}"), format!("/v2/scrape/{page}")] {
+            let (status, retry_after, body) = api.send_whole(api.request(Method::GET, &path)).await;
+            assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "{body}");
+            assert!(retry_after.is_some());
+        }
+        if is_one {
+            std::fs::remove_dir(&place).unwrap();
+        }
+        std::fs::rename(&away, &place).unwrap();
     }
-    std::fs::rename(&away, &blobs).unwrap();
     let (status, body) = api.get(&format!("/v2/batch/scrape/{id}")).await;
     assert_eq!((status, body["data"].as_array().unwrap().len()), (200, 3));
 }

@@ -183,12 +183,14 @@ impl Blobs {
         }
     }
 
-    /// Whether an error of [`Blobs::get`] is the whole place's and will pass, not this blob's alone.
+    /// Whether a blob for which [`Blobs::get`] has this error may be read later. It is gone for good where the place says that
+    /// it has none; a folder that is not mounted has none either, and cannot be listed.
     pub fn is_away(&self, error: &std::io::Error) -> bool {
-        match &self.0 {
-            Storage::Folder(root) => std::fs::read_dir(root).is_err(),
-            Storage::Bucket(_) => error.kind() != std::io::ErrorKind::NotFound,
-        }
+        error.kind() != std::io::ErrorKind::NotFound
+            || match &self.0 {
+                Storage::Folder(root) => std::fs::read_dir(root).is_err(),
+                Storage::Bucket(_) => false,
+            }
     }
 
     /// Removes one blob; a missing one is fine. `false`: it could not be done now.
@@ -275,6 +277,27 @@ mod tests {
         assert!(blobs.remove_job(job));
         assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
         std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_blob_is_lost_where_there_is_none_and_away_where_it_cannot_be_read() {
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
+        let blobs = Blobs::open(&root).unwrap();
+        let (job, page) = (JobId::new(), PageId::new());
+        let key = Blobs::key(job, page, 1);
+        let away = || blobs.is_away(&blobs.get(&key).unwrap_err());
+        assert!(!away(), "nobody has stored it");
+        // What root is not refused either: its name leads to what has no bytes.
+        std::fs::create_dir_all(root.join(&key)).unwrap();
+        assert!(away(), "{:?}", blobs.get(&key));
+        std::fs::remove_dir(root.join(&key)).unwrap();
+        std::os::unix::fs::symlink(root.join(&key), root.join(&key)).unwrap();
+        assert!(away(), "{:?}", blobs.get(&key));
+        for kind in [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::StaleNetworkFileHandle] {
+            assert!(blobs.is_away(&kind.into()), "{kind}");
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(away(), "the folder is not mounted");
     }
 
     #[test]

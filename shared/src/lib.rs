@@ -6,6 +6,7 @@ pub mod bm25;
 pub mod clock;
 pub mod config;
 pub mod crawl_prompt;
+pub mod descriptors;
 pub mod domain;
 pub mod error_code;
 pub mod examination;

@@ -23,7 +23,7 @@ use crate::lasting;
 use crate::queue::SIGNALS;
 use crate::random;
 use crate::store::signals::{self, Signal};
-use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages};
+use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages, shortage};
 
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
@@ -96,6 +96,7 @@ impl Wake {
             (DatabaseUrl::Postgres(_), Db::Postgres(PostgresDb { pool, .. })) => {
                 let ears = Ears::open(pool.clone(), listening_pool(pool, listen)?, channel).await.context("LISTEN")?;
                 lines::watch(pool);
+                shortage::tell(pool);
                 let (ears, woken, wake) = (Arc::new(tokio::sync::Mutex::new(ears)), wake.clone(), wake.clone());
                 let follow = move || wake.clone().follow_notifications(Arc::clone(&ears));
                 tokio::spawn(lasting::again_after("ears for notifications", move || woken.poke(), follow));

@@ -54,6 +54,11 @@ impl Witness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).written = None;
     }
 
+    /// When it could write last; `None`: it could not when it tried last.
+    pub fn written(&self) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).written
+    }
+
     /// Whether ages of signs of life can be trusted: the process could write all the time of late, and the wall clock has not
     /// jumped. To be asked when the transaction that judges has begun, which may have been waited for.
     pub fn may_judge(&self, at: Instant, wall: Timestamp) -> bool {

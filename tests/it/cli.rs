@@ -152,7 +152,7 @@ both_databases! {
         let service = TestService::start(database).await;
         let (code, checks) = examined(&service, &[]);
         assert_eq!(code, Some(0), "{checks:#?}");
-        for name in ["database", "clock", "blobs", "one store", "disk", "chromium", "sandbox", "box folder", "boxes", "recognition"] {
+        for name in ["database", "clock", "blobs", "one store", "disk", "open files", "chromium", "sandbox", "box folder", "boxes", "recognition"] {
             assert_eq!(check(&checks, name)["ok"], true, "{checks:#?}");
         }
         assert_eq!(checks.iter().any(|check| check["check"] == "listen"), is_postgres);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::future::ready;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -159,6 +159,42 @@ async fn a_log_that_nobody_reads_stops_nothing() {
     let text = read.join().unwrap().unwrap();
     assert_eq!(text.matches("/v2/team/credit-usage").count(), 100, "{text:.2000}");
     assert!(text.contains("stopping"), "{text:.2000}");
+}
+
+/// With fewer files than connections, as the soft limit of a shell or container allows, and a hard one that is higher.
+#[tokio::test]
+async fn connections_that_send_nothing_shut_nobody_out() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    service.kill_api();
+    let (command, mut limited) = (service.command("weir"), Command::new("sh"));
+    limited.args(["-c", "ulimit -Sn 256 && exec \"$0\" serve"]).arg(command.get_program());
+    limited.current_dir(service.folder());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let _api = Ended(limited.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap());
+    wait_until("the API takes calls", || async {
+        service.anonymous().request(Method::GET, "/healthz").send().await.is_ok().then_some(())
+    })
+    .await;
+    let address = ("127.0.0.1", service.port());
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        idle.push(TcpStream::connect(address).await.unwrap());
+    }
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    // They are closed after 15 s at the latest.
+    let answer = tokio::time::timeout(Duration::from_secs(10), asked).await.expect("an answer beside them");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 /// A process of the test's own, which ends with it.

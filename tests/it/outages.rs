@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use weir_shared::random;
-use weir_shared::store::nodes::DEAD_MS;
+use weir_shared::store::nodes::{DEAD_MS, FENCE_MS};
 use weir_tests::{
-    BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, OwnPages, PostgresCluster, Said,
-    ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,
+    BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, MovedClock, OwnPages, PostgresCluster,
+    Said, ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,
 };
 
 use crate::agent::act;
@@ -115,6 +115,61 @@ async fn a_postgres_server_that_is_away_ends_no_session_and_throws_away_no_page(
     }
     let cluster = PostgresCluster::start();
     survive(Database::Postgres(cluster.url.clone()), Outage::Crashed(cluster)).await;
+}
+
+/// For longer than a worker believes that it is not cut off alone; what starts meanwhile waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_server_that_is_read_only_for_long_ends_no_worker_and_throws_away_no_page() {
+    if Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let (cluster, clock, site) = (PostgresCluster::start(), MovedClock::new(), FixtureSite::start().await);
+    let (name, file) = clock.setting();
+    let options = ServiceOptions::new(Database::Postgres(cluster.url.clone())).workers(2).env(name, file);
+    let options = options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_WORKER_CONCURRENCY", "8");
+    let mut service = TestService::start_with(options).await;
+    service.kill_worker(1);
+    let log = |n: usize| std::fs::read_to_string(service.folder().join(format!("worker-{n}.log"))).unwrap_or_default();
+    let urls = site.urls("/slow?ms=4000&n=", PAGES as usize);
+    let batch = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+    wait_until_within(BACK, "the pages are in work", || async {
+        (site.hit_count("/slow").await == PAGES).then_some(())
+    })
+    .await;
+
+    cluster.takes_writes(false).await;
+    wait_until_within(BACK, "it is told", || async {
+        let answer = service.anonymous().get("/readyz").await;
+        (answer.status == 503 && answer.text.contains("database: cannot be written")).then_some(())
+    })
+    .await;
+    wait_until_within(BACK, "results are kept", || async {
+        log(0).contains("results cannot be written").then_some(())
+    })
+    .await;
+    clock.advance(Duration::from_millis(FENCE_MS.unsigned_abs() + 60_000));
+    let heartbeats = || log(0).matches("a heartbeat failed").count();
+    let before = heartbeats();
+    wait_until_within(BACK, "heartbeats fail", || async { (heartbeats() >= before + 3).then_some(()) }).await;
+    assert!(!log(0).contains("counted as dead"), "{}", service.logs());
+    service.start_worker(1);
+    let log = |n: usize| std::fs::read_to_string(service.folder().join(format!("worker-{n}.log"))).unwrap_or_default();
+    wait_until_within(BACK, "a worker that starts waits", || async {
+        log(1).contains("waiting for the database").then_some(())
+    })
+    .await;
+
+    cluster.takes_writes(true).await;
+    let status = finished(service.caller(), &batch, BACK).await;
+    assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)), "{status}");
+    assert_eq!(site.hit_count("/slow").await, PAGES, "each page is fetched once");
+    wait_until_within(BACK, "both workers take work", || async {
+        let answer = service.anonymous().get("/readyz").await;
+        (answer.status == 200 && answer.body["workers"] == 2).then_some(())
+    })
+    .await;
+    assert!(!log(0).contains("counted as dead"), "{}", service.logs());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use weir_shared::config::DatabaseUrl;
@@ -275,6 +276,20 @@ impl PostgresCluster {
     /// Crashes the server; [`PostgresCluster::restart`] starts it again.
     pub fn kill(&self) {
         Self::script("kill", &self.folder);
+    }
+
+    /// Lets those who connect and those who are connected write, or nobody.
+    pub async fn takes_writes(&self, does_it: bool) {
+        let options: PgConnectOptions = self.url.parse().unwrap();
+        let options = options.username("admin").options([("default_transaction_read_only", "off")]);
+        let mut admin = PgConnection::connect_with(&options).await.unwrap();
+        let sql = match does_it {
+            true => "ALTER SYSTEM RESET default_transaction_read_only",
+            false => "ALTER SYSTEM SET default_transaction_read_only = on",
+        };
+        sqlx::query(sql).execute(&mut admin).await.unwrap();
+        sqlx::query("SELECT pg_reload_conf()").execute(&mut admin).await.unwrap();
+        admin.close().await.unwrap();
     }
 
     fn script(action: &str, folder: &Path) -> String {

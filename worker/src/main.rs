@@ -57,6 +57,7 @@ fn ended(outcome: anyhow::Result<()>) -> std::process::ExitCode {
 fn run() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
     let _log = weir_shared::telemetry::init(&settings.log)?;
+    weir_shared::descriptors::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();

@@ -1,18 +1,22 @@
 //! Waiting for a database that is not there yet, as when a machine starts everything at once.
 //!
-//! Only what passes by itself is waited for: a server that does not answer, is starting up or has no connection to
-//! spare, a file that somebody else has locked. A wrong password or a database that nobody has made is an error at once.
+//! Only what passes by itself is waited for: a server that does not answer, is starting up, has no connection to spare or is
+//! read-only, a file that somebody else has locked, and one on a full disk or on a file system that was mounted read-only. A
+//! wrong password, a file that is ours to read alone or a database that nobody has made is an error at once.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::is_busy;
+use super::error::{SQLITE_FULL, primary};
 use super::{Db, PoolUse, StoreError};
 use crate::clock;
 use crate::config::DatabaseUrl;
@@ -27,8 +31,8 @@ const TRY: Duration = Duration::from_secs(5);
 const TELL: Duration = Duration::from_secs(10);
 
 impl Db {
-    /// As [`Db::connect`], but a server that is not there yet is waited for, 60 s at most. `None`: `stop` was cancelled
-    /// meanwhile.
+    /// As [`Db::connect`], but a database that is not there yet or takes no writes is waited for, 60 s at most. `None`: `stop`
+    /// was cancelled meanwhile.
     ///
     /// # Errors
     /// When the database cannot be had by waiting, or not in that time.
@@ -44,7 +48,7 @@ impl Db {
                     arrival(text).await?;
                     Self::connect(url, connections, usage).await
                 }
-                DatabaseUrl::Sqlite(path) => unlocked(path, || Self::connect(url, connections, usage)).await,
+                DatabaseUrl::Sqlite(path) => writable(path, || Self::connect(url, connections, usage)).await,
             }
         };
         stop.run_until_cancelled(connected).await.transpose()
@@ -52,53 +56,67 @@ impl Db {
 }
 
 /// Opens the file, and returns when it can be written: the first that a process does is to bring its tables up to date.
-async fn unlocked(path: &Path, connect: impl AsyncFn() -> anyhow::Result<Db>) -> anyhow::Result<Db> {
+async fn writable(path: &Path, connect: impl AsyncFn() -> anyhow::Result<Db>) -> anyhow::Result<Db> {
     let end = clock::deadline(PATIENCE);
-    let mut opened = None;
+    let (mut opened, mut tell_at) = (None, clock::instant());
     loop {
         // Each try has SQLite's own patience.
         let tried = match &opened {
             None => connect().await.map(|db| opened = Some(db)),
-            Some(db) => match db.begin_relaxed().await {
-                Ok(tx) => {
-                    tx.commit().await?;
-                    return Ok(db.clone());
-                }
+            Some(db) => match db.try_write().await {
+                Ok(()) => return Ok(db.clone()),
                 Err(StoreError::Unavailable(error)) => Err(error.into()),
                 Err(error) => return Err(error.into()),
             },
         };
         let Err(error) = tried else { continue };
-        let is_locked = error.chain().filter_map(|cause| cause.downcast_ref()).any(is_busy);
         let now = clock::instant();
-        if !is_locked || now >= end {
+        let Some(why) = why_it_passes(&error, path).filter(|_| now < end) else {
             return Err(error.context(format!("cannot write {}", path.display())));
+        };
+        if now >= tell_at {
+            let left_s = (end - now).as_secs();
+            tracing::warn!(file = %path.display(), error = %format!("{error:#}"), left_s, "waiting for the database: {why}");
+            tell_at = now + TELL;
         }
-        let left_s = (end - now).as_secs();
-        tracing::warn!(file = %path.display(), left_s, "waiting for the database: somebody else has locked it");
         // What found it locked at once would ask without a pause.
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Returns when the server takes a connection.
+/// Why a file that cannot be written may be written later without anybody's changing it. `None`: it may not.
+fn why_it_passes(error: &anyhow::Error, path: &Path) -> Option<&'static str> {
+    let of_sqlite = || error.chain().filter_map(|cause| cause.downcast_ref::<sqlx::Error>());
+    let is_full =
+        |error: &sqlx::Error| error.as_database_error().and_then(|error| primary(&error.code()?)) == Some(SQLITE_FULL);
+    // What lies beside the file is not written by SQLite alone.
+    let of_system = || error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    if of_sqlite().any(is_busy) {
+        Some("somebody else has locked it")
+    } else if of_sqlite().any(is_full) || of_system().any(|error| error.kind() == io::ErrorKind::StorageFull) {
+        Some("its disk is full")
+    } else if access(path, Access::WRITE_OK) == Err(Errno::ROFS) {
+        // SQLite says the same of a file that we may only read, for which there is another error.
+        Some("its file system is read-only")
+    } else {
+        None
+    }
+}
+
+/// Returns when the server takes a connection, and what is written by it.
 async fn arrival(text: &str) -> anyhow::Result<()> {
     let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
     let options = options.disable_statement_logging();
     let (server, end) = (named(&options), clock::deadline(PATIENCE));
     let mut tell_at = clock::instant();
     loop {
-        let attempt = tokio::time::timeout(TRY, PgConnection::connect_with(&options)).await;
-        let error = match attempt.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())) {
-            Ok(connection) => {
-                let _ = tokio::time::timeout(TRY, connection.close()).await;
-                return Ok(());
-            }
-            Err(error) => error,
+        let attempt = tokio::time::timeout(TRY, greet(&options)).await;
+        let Err(error) = attempt.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())) else {
+            return Ok(());
         };
         let now = clock::instant();
         if !passes(&error) || now + PAUSE >= end {
-            return Err(error).with_context(|| format!("cannot reach Postgres, {server}"));
+            return Err(error).with_context(|| format!("cannot use Postgres, {server}"));
         }
         if now >= tell_at {
             let left_s = (end - now).as_secs();
@@ -106,6 +124,20 @@ async fn arrival(text: &str) -> anyhow::Result<()> {
             tell_at = now + TELL;
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Connects, and asks whether the server lets anybody write. It may have no tables yet that something could be written to.
+async fn greet(options: &PgConnectOptions) -> sqlx::Result<()> {
+    const READ_ONLY: &str = "it takes no writes: it is a standby, or default_transaction_read_only is on";
+    let mut connection = PgConnection::connect_with(options).await?;
+    let asked = sqlx::query_scalar::<_, String>("SELECT current_setting('transaction_read_only')");
+    let is_read_only = asked.fetch_one(&mut connection).await? == "on";
+    // It is of no more use, whether it says goodbye or not.
+    let _ = tokio::time::timeout(PAUSE, connection.close()).await;
+    match is_read_only {
+        true => Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, READ_ONLY).into()),
+        false => Ok(()),
     }
 }
 
@@ -133,30 +165,9 @@ fn named(options: &PgConnectOptions) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use sqlx::sqlite::SqliteConnectOptions;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-
-    /// A server that answers each start of a connection with this error.
-    async fn refusing(code: &'static str) -> DatabaseUrl {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move {
-            loop {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let mut asked = [0; 512];
-                // It has no TLS.
-                if stream.read(&mut asked).await.unwrap_or(0) == 8 {
-                    let _ = stream.write_all(b"N").await;
-                    let _ = stream.read(&mut asked).await;
-                }
-                let fields = format!("SFATAL\0VFATAL\0C{code}\0Mrefused by the test\0\0");
-                let length = u32::try_from(fields.len() + 4).unwrap();
-                let _ = stream.write_all(&[b"E", &length.to_be_bytes()[..], fields.as_bytes()].concat()).await;
-            }
-        });
-        DatabaseUrl::Postgres(format!("postgres://weir:hidden@127.0.0.1:{port}/weir"))
-    }
+    use crate::store::testing::refusing;
 
     #[tokio::test]
     async fn a_wrong_password_and_an_unknown_database_are_errors_at_once() {
@@ -197,5 +208,54 @@ mod tests {
             let ended = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap();
             assert!(ended.is_none(), "the stop ends the wait");
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_no_writes_is_waited_for_until_it_does() {
+        let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+            eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+            return;
+        };
+        let text = crate::store::testing::fresh_postgres(&server).await;
+        let (url, stop) = (DatabaseUrl::Postgres(text.clone()), CancellationToken::new());
+        let options: PgConnectOptions = text.parse().unwrap();
+        let name = options.get_database().unwrap().to_owned();
+        let mut owner =
+            PgConnection::connect_with(&options.options([("default_transaction_read_only", "off")])).await.unwrap();
+        let mut becomes = async |state: &str| {
+            let sql = format!("ALTER DATABASE \"{name}\" SET default_transaction_read_only = {state}");
+            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut owner).await.unwrap();
+        };
+        becomes("on").await;
+        let mut tried = Box::pin(Db::connect_patiently(&url, 1, PoolUse::Rows, &stop));
+        assert!(tokio::time::timeout(PAUSE * 3, &mut tried).await.is_err(), "it is waited for");
+        becomes("off").await;
+        let db = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap().unwrap();
+        db.try_write().await.unwrap();
+        db.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_passes_and_a_file_that_is_ours_to_read_alone_does_not() {
+        let folder = std::env::temp_dir().join(format!("weir-passes-{}", crate::random::id()));
+        let path = folder.join("weir.db");
+        let db = Db::connect(&DatabaseUrl::Sqlite(path.clone()), 1, PoolUse::Rows).await.unwrap();
+        db.try_write().await.unwrap();
+        let mut reader = SqliteConnectOptions::new().filename(&path).read_only(true).connect().await.unwrap();
+        let refused = sqlx::query("PRAGMA user_version = 0").execute(&mut reader).await.unwrap_err();
+        let refused = anyhow::Error::from(refused);
+        assert!(crate::store::takes_no_writes(&refused), "{refused}");
+        assert_eq!(why_it_passes(&refused, &path), None);
+        let mut writer = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+        sqlx::query("PRAGMA max_page_count = 1").execute(&mut writer).await.unwrap();
+        let large = "CREATE TABLE large AS SELECT randomblob(10000000) AS filler";
+        let full = sqlx::query(large).execute(&mut writer).await.unwrap_err();
+        assert_eq!(why_it_passes(&full.into(), &path), Some("its disk is full"));
+        let full = anyhow::Error::from(io::Error::from(io::ErrorKind::StorageFull)).context("cannot open");
+        assert_eq!(why_it_passes(&full, &path), Some("its disk is full"));
+        let denied = anyhow::Error::from(io::Error::from(io::ErrorKind::PermissionDenied)).context("cannot open");
+        assert_eq!(why_it_passes(&denied, &path), None);
+        db.close().await;
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

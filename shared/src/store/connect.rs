@@ -12,6 +12,7 @@ use sqlx::sqlite::{
 };
 
 use super::db::{Db, PostgresDb, SqliteDb};
+use super::error::primary;
 use super::kept::{self, Kept};
 use super::signals::Signals;
 use super::writer::{SQLITE_PATIENCE, Writer};
@@ -155,9 +156,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
 /// one at once, whatever patience it was told to have: each might wait for the other for ever.
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     const SQLITE_BUSY: i32 = 5;
-    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
-    // Its upper bytes tell of the occasion.
-    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
+    error.as_database_error().and_then(|error| primary(&error.code()?)) == Some(SQLITE_BUSY)
 }
 
 /// Makes the database's file before SQLite does, for our user only, and shuts one that an earlier release left open to

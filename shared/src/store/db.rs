@@ -174,6 +174,26 @@ impl Db {
         Ok(())
     }
 
+    /// Whether the database takes what is written. Something has to be written for that: a transaction that changes nothing
+    /// succeeds where everything is read-only and on a full disk. On SQLite it is a number in the file's head that nobody
+    /// uses, so that a file without tables can be tried; on Postgres one row, by one statement, so that a process that stands
+    /// still holds it locked for nobody.
+    pub async fn try_write(&self) -> StoreResult<()> {
+        const POSTGRES: &str = "INSERT INTO setting (name, value) VALUES ('written_at', $1) \
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        match self {
+            Self::Sqlite(db) => {
+                let mut tx = db.begin().await?;
+                sqlx::query("PRAGMA user_version = 0").execute(&mut *tx).await?;
+                tx.commit().await?;
+            }
+            Self::Postgres(db) => {
+                sqlx::query(POSTGRES).bind(self.now().to_string()).execute(&db.pool).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Closes every connection; on SQLite the last one folds the log into the file. A connection that is lent for
     /// good (a listener's) is not waited for.
     pub async fn close(&self) {

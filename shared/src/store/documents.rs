@@ -116,7 +116,7 @@ pub fn open(size: i64, packed: &[u8]) -> StoreResult<Box<RawValue>> {
 /// The text of a document in its row or in a blob.
 ///
 /// # Errors
-/// [`StoreError::Lost`] when this one cannot be read, [`StoreError::BlobsAway`] when none can.
+/// [`StoreError::Lost`] when it is gone or damaged, [`StoreError::BlobsAway`] when it cannot be read now.
 pub(super) fn unpack(
     blobs: &Blobs,
     size: i64,

@@ -1,5 +1,9 @@
 //! How a function of the store fails.
 
+use sqlx::postgres::PgDatabaseError;
+
+use super::shortage;
+
 /// What can go wrong between us and the database. "Not found" is `Option`, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -27,6 +31,53 @@ impl StoreError {
         let Self::Unavailable(sqlx::Error::Database(error)) = self else { return false };
         error.code().is_some_and(|code| code == LOCK_NOT_AVAILABLE)
     }
+
+    /// The database answers and lets nobody write: it is read-only, or its disk is full or broken.
+    pub fn takes_no_writes(&self) -> bool {
+        matches!(self, Self::Unavailable(error) if is_refused_write(error))
+    }
+
+    /// Whether the same call may work later without anybody's changing it. A statement that is wrong, a table that is missing
+    /// and a privilege that was not granted stay so.
+    pub fn may_pass(&self) -> bool {
+        // Postgres has a class for those, SQLite one code.
+        let Self::Unavailable(error) = self else { return false };
+        let Some(error) = error.as_database_error() else { return true };
+        let code = error.code().unwrap_or_default();
+        match error.try_downcast_ref::<PgDatabaseError>() {
+            Some(_) => !code.starts_with("42"),
+            None => primary(&code) != Some(1),
+        }
+    }
+}
+
+/// Whether one of the error's causes is that the database lets nobody write ([`StoreError::takes_no_writes`]).
+pub fn takes_no_writes(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(StoreError::takes_no_writes)
+            || cause.downcast_ref().is_some_and(is_refused_write)
+    })
+}
+
+fn is_refused_write(error: &sqlx::Error) -> bool {
+    // `read_only_sql_transaction`, `disk_full`.
+    const POSTGRES: &[&str] = &["25006", "53100"];
+    // `SQLITE_READONLY`, `SQLITE_IOERR`, `SQLITE_FULL`.
+    const SQLITE: &[i32] = &[8, 10, SQLITE_FULL];
+    let Some(error) = error.as_database_error() else { return false };
+    let code = error.code().unwrap_or_default();
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(_) => POSTGRES.contains(&&*code),
+        None => primary(&code).is_some_and(|code| SQLITE.contains(&code)),
+    }
+}
+
+/// SQLite's code for a full disk.
+pub(super) const SQLITE_FULL: i32 = 13;
+
+/// What SQLite's code says: the upper bytes tell of the occasion.
+pub(super) fn primary(code: &str) -> Option<i32> {
+    code.parse::<i32>().ok().map(|code| code & 0xff)
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -34,7 +85,12 @@ impl From<sqlx::Error> for StoreError {
         match &error {
             sqlx::Error::Database(e) if e.is_unique_violation() => Self::Conflict(e.message().to_owned()),
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
-            _ => Self::Unavailable(error),
+            _ => {
+                if matches!(error, sqlx::Error::PoolTimedOut) {
+                    shortage::noticed();
+                }
+                Self::Unavailable(error)
+            }
         }
     }
 }
@@ -47,3 +103,48 @@ impl From<serde_json::Error> for StoreError {
 
 /// Result of a store function.
 pub type StoreResult<T> = Result<T, StoreError>;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use sqlx::AssertSqlSafe;
+
+    use super::*;
+    use crate::store::testing::databases;
+    use crate::store::{Db, SqliteDb};
+
+    async fn refused(db: &Db, statements: &'static str) -> StoreError {
+        let mut tx = db.begin().await.unwrap();
+        let refused = match &mut tx {
+            crate::store::Tx::Sqlite(tx) => sqlx::raw_sql(statements).execute(&mut **tx).await.map(drop),
+            crate::store::Tx::Postgres(tx) => sqlx::raw_sql(statements).execute(&mut **tx).await.map(drop),
+        };
+        refused.unwrap_err().into()
+    }
+
+    #[tokio::test]
+    async fn a_database_that_takes_no_writes_is_told_from_a_statement_that_is_wrong() {
+        for db in databases().await {
+            let wrong = refused(&db, "SELECT nothing FROM nowhere").await;
+            assert!(!wrong.takes_no_writes() && !wrong.may_pass(), "{wrong}");
+            let read_only = match &db {
+                Db::Postgres(_) => refused(&db, "SET TRANSACTION READ ONLY; UPDATE setting SET value = value").await,
+                Db::Sqlite(SqliteDb { pool, .. }) => {
+                    let options = (*pool.connect_options()).clone().read_only(true);
+                    let other = sqlx::SqlitePool::connect_with(options).await.unwrap();
+                    let refused = sqlx::query("UPDATE setting SET value = value").execute(&other).await;
+                    refused.unwrap_err().into()
+                }
+            };
+            assert!(read_only.takes_no_writes() && read_only.may_pass(), "{read_only}");
+            let Db::Sqlite(SqliteDb { pool, .. }) = &db else { continue };
+            let mut connection = pool.acquire().await.unwrap();
+            let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.unwrap();
+            let bound = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+            sqlx::query(bound).execute(&mut *connection).await.unwrap();
+            let large = "CREATE TABLE large AS SELECT randomblob(10000000) AS filler";
+            let full = StoreError::from(sqlx::query(large).execute(&mut *connection).await.unwrap_err());
+            assert!(full.takes_no_writes() && full.may_pass(), "{full}");
+        }
+    }
+}

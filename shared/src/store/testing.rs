@@ -8,6 +8,8 @@ mod sqlite_template;
 
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use crate::clock;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobKind;
@@ -41,6 +43,27 @@ async fn open(url: &DatabaseUrl) -> Db {
     let db = Db::connect(url, 4, PoolUse::Rows).await.unwrap();
     migrate(&db).await.unwrap();
     db
+}
+
+/// A server that answers each start of a connection with this error.
+pub async fn refusing(code: &'static str) -> DatabaseUrl {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 512];
+            // It has no TLS.
+            if stream.read(&mut asked).await.unwrap_or(0) == 8 {
+                let _ = stream.write_all(b"N").await;
+                let _ = stream.read(&mut asked).await;
+            }
+            let fields = format!("SFATAL\0VFATAL\0C{code}\0Mrefused by the test\0\0");
+            let length = u32::try_from(fields.len() + 4).unwrap();
+            let _ = stream.write_all(&[b"E", &length.to_be_bytes()[..], fields.as_bytes()].concat()).await;
+        }
+    });
+    DatabaseUrl::Postgres(format!("postgres://weir:hidden@127.0.0.1:{port}/weir"))
 }
 
 /// A team with nothing set.

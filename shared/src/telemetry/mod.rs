@@ -27,7 +27,9 @@ pub fn init(settings: &LogSettings) -> anyhow::Result<Log> {
     // A site's bad certificate is told to the caller who asked for the page; the log has no use for it. What callers of the API
     // do wrong is told to them, too: the libraries of HTTP and of the Model Context Protocol would write a line for each such
     // request, the latter with whole words of theirs.
-    let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
+    // The queue library tells of each error of the database twice, with all that the driver knows; its worker ends with the same
+    // error, which is told there.
+    let quiet = "apalis=warn,apalis_core=off,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
                  selectors=error,rustls_platform_verifier=off,rmcp=error,actix_http=off";
     let filter = EnvFilter::try_new(format!("{quiet},{filter}")).map_err(|e| {
         anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")

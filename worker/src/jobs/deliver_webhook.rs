@@ -31,12 +31,12 @@ use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, TraceParent};
 
 use super::job::Job;
-use super::places::Places;
+use super::receivers::Receivers;
 use crate::context::{WorkerContext, stopping};
 use crate::fetch::PostRequest;
 
 /// Jobs whose deliveries are under way at once, in all and of one team. The wake-ups that wait for that are more.
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(64, 8));
+static PLACES: LazyLock<Receivers> = LazyLock::new(|| Receivers::new(64, 8));
 /// How long a job's deliveries are made before other jobs of the team have their turn.
 const TURN: Duration = Duration::from_secs(1);
 /// Deliveries of one job under way at once.
@@ -79,7 +79,7 @@ impl Job for DeliverWebhook {
 async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let db = &context.process.db;
     let Some(Told { team, spec, kind }) = told(db, job).await? else { return Ok(()) };
-    let _place = PLACES.take(team, context).await?;
+    let _place = PLACES.take(team, &spec.url, context).await?;
     let began = Stopwatch::start();
     let own = teams::webhook_secret(db, team).await?;
     let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());

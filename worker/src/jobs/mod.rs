@@ -3,6 +3,7 @@
 mod deliver_webhook;
 mod job;
 mod places;
+mod receivers;
 mod run_task;
 mod serve_page;
 mod serve_team;

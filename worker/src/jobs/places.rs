@@ -1,6 +1,6 @@
 //! How much of one kind of job a worker does at once, and how much of that for one team.
 //!
-//! What a wake-up asks for may take long: a receiver that does not answer, a model that thinks. So no team has all places, and
+//! What a wake-up asks for may take long: a model that thinks. So no team has all places, and
 //! its wake-ups that wait for one of its own keep none of the others' from being served.
 
 use weir_shared::ids::TeamId;

@@ -2,12 +2,13 @@
 //!
 //! A worker that cannot reach the database goes on with what it has: nobody else can, as a rule, and who drives a browser or
 //! waits for a page need not know. The others say whether it counted as dead meanwhile; what it writes is fenced anyway.
-//! After [`nodes::FENCE_MS`] it gives up without a word of theirs.
+//! After [`nodes::FENCE_MS`] without an answer of the database it gives up without a word of theirs. That the database takes no
+//! writes is an answer: it takes nobody's, so nobody has taken over what the worker has.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
@@ -48,19 +49,22 @@ async fn beat(
     let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
     let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
     let mut last_good = clock::instant();
+    // When the database said anything last.
+    let mut heard = process.db.clock().instant();
     // What was before this life is not known.
     process.witness.could_not_write();
     let mut db: Option<Db> = None;
     while !over.is_cancelled() {
         let sign = async {
             if db.is_none() {
-                db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await.map_err(|e| e.to_string())?);
+                db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await?);
             }
-            let Some(db) = &db else { return Err("no connection".to_owned()) };
-            sign(db, &process, id).await.map_err(|e| e.to_string())
+            let Some(db) = &db else { bail!("no connection") };
+            Ok(sign(db, &process, id).await?)
         };
-        match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+        match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err(anyhow!("no answer in time"))) {
             Ok(Some(state)) => {
+                heard = process.db.clock().instant();
                 if last_good.elapsed() > every * 3 {
                     tracing::info!(after_s = last_good.elapsed().as_secs(), "heartbeats are taken again");
                 }
@@ -75,10 +79,14 @@ async fn beat(
                 return fenced.cancel();
             }
             Err(error) => {
-                tracing::warn!(error, "a heartbeat failed");
+                tracing::warn!(error = %format!("{error:#}"), "a heartbeat failed");
                 process.witness.could_not_write();
                 db = None;
-                if last_good.elapsed() > patience {
+                let now = process.db.clock().instant();
+                if store::takes_no_writes(&error) {
+                    heard = now;
+                }
+                if now.saturating_duration_since(heard) > patience {
                     return fenced.cancel();
                 }
             }

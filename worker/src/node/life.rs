@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::ids::WorkerId;
+use weir_shared::store::StoreError;
 use weir_shared::{blocking, lasting};
 
 use super::pools::Pools;
@@ -25,8 +26,10 @@ const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 /// wait for pages, and all of it at once would stand before them.
 const PAGES_FIRST: Duration = Duration::from_millis(250);
 
-/// Times that a worker tries to announce itself to a database that answers.
+/// Times that a worker tries to announce itself to a database that refuses it for good.
 const ANNOUNCEMENTS: u32 = 5;
+/// Pause between two of them, and between two tries to write.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// How a life ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,7 +102,7 @@ pub(super) async fn live(
     chores.iter().for_each(JoinHandle::abort);
     drop(context);
     if end == LifeEnd::Fenced {
-        wait_for_answers(process, stop).await;
+        wait_for_writes(process, stop).await;
     }
     if !writer.is_finished() {
         let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
@@ -128,20 +131,22 @@ where
     later(lasting::again(name, move || run(Arc::clone(&context))))
 }
 
-/// The id under which the worker has announced itself. A database that restarts at this moment is waited for; one that
-/// answers and refuses again and again is an error. `None`: `stop` was cancelled meanwhile.
+/// The id under which the worker has announced itself. What passes is waited for, however long that takes: a database that
+/// restarts at this moment, or takes no writes. A refusal that stays is an error. `None`: `stop` was cancelled meanwhile.
 async fn announced(process: &Process, address: &str, stop: &CancellationToken) -> anyhow::Result<Option<WorkerId>> {
-    for tries_left in (0..ANNOUNCEMENTS).rev() {
+    let mut refusals = 0;
+    while !stop.is_cancelled() {
         let id = WorkerId::new();
-        match registration::announce(process, id, address).await {
-            Ok(()) => return Ok(Some(id)),
-            Err(error) if tries_left == 0 => return Err(error),
-            Err(error) => tracing::warn!(%error, "the worker cannot announce itself yet"),
+        let Err(error) = registration::announce(process, id, address).await else { return Ok(Some(id)) };
+        if !error.downcast_ref::<StoreError>().is_some_and(StoreError::may_pass) {
+            refusals += 1;
+            if refusals == ANNOUNCEMENTS {
+                return Err(error);
+            }
         }
-        wait_for_answers(process, stop).await;
-        if stop.is_cancelled() {
-            return Ok(None);
-        }
+        tracing::warn!(%error, "the worker cannot announce itself yet");
+        let _ = tokio::time::timeout(PAUSE, stop.cancelled()).await;
+        wait_for_writes(process, stop).await;
     }
     Ok(None)
 }
@@ -165,16 +170,16 @@ async fn drain(process: &Process, context: &WorkerContext) {
     tokio::join!(pages, ends);
 }
 
-/// Until the database answers again, or the worker is to stop: what was fetched before the silence is written then, and
-/// the claims of this life are given back, before the next one begins.
-async fn wait_for_answers(process: &Process, stop: &CancellationToken) {
-    let answers = async {
-        while !matches!(tokio::time::timeout(LAST_WRITES, process.db.ping()).await, Ok(Ok(()))) {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+/// Until the database takes what is written, or the worker is to stop: what was fetched before is written then, and the claims
+/// of this life are given back, before the next one begins. One that only answers is not enough: it may be read-only, or full.
+async fn wait_for_writes(process: &Process, stop: &CancellationToken) {
+    let writes = async {
+        while !matches!(tokio::time::timeout(LAST_WRITES, process.db.try_write()).await, Ok(Ok(()))) {
+            tokio::time::sleep(PAUSE).await;
         }
     };
     tokio::select! {
-        () = answers => {}
+        () = writes => {}
         () = stop.cancelled() => {}
     }
 }

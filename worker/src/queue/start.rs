@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use weir_shared::clock::Stopwatch;
 use weir_shared::lasting;
 use weir_shared::store::Db;
 
@@ -15,8 +16,12 @@ use super::wakeup_source::Due;
 use crate::context::WorkerContext;
 use crate::jobs::{Job as _, KINDS, Kind, ServePage, ServeTeam};
 
-/// Pause before a consumer that has failed is started again.
+/// Pause before a consumer that has failed is started again: the first one, and the longest of those that follow, each twice as
+/// long as the one before.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A consumer that has lived for so long had found the database well.
+const WELL: Duration = Duration::from_secs(30);
 /// The library's own heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
@@ -46,6 +51,8 @@ pub fn start(context: &Arc<WorkerContext>, db: &Db) -> Vec<JoinHandle<()>> {
 async fn supervise(context: Arc<WorkerContext>, db: Db, kind: Kind, due: Arc<Due>) {
     let queue = kind.queue;
     let mut life = 0_u32;
+    // In a row.
+    let mut failures = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let name = format!("{}/{queue}/{life}", context.id);
         let consumer = Consumer { queue, concurrency: kind.at_once, name, heartbeat: HEARTBEAT, missed: 2 };
@@ -61,9 +68,34 @@ async fn supervise(context: Arc<WorkerContext>, db: Db, kind: Kind, due: Arc<Due
         };
         let worker = Arc::clone(&context);
         let handler = move |payload: Vec<u8>| kind.serve(Arc::clone(&worker), payload);
+        let lived = Stopwatch::start();
         if let Err(error) = consume(db.clone(), consumer, Arc::clone(&due), stop, handler).await {
-            tracing::warn!(queue, %error, "a queue worker ended; it is started again");
-            tokio::time::sleep(ERROR_PAUSE).await;
+            failures = if lived.elapsed() < WELL { failures + 1 } else { 1 };
+            // A database that is away for long would fill the log with it.
+            if failures.is_power_of_two() {
+                tracing::warn!(queue, failures, %error, "a queue worker ended; it is started again");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause_after(failures)) => {}
+                () = context.draining.cancelled() => {}
+                () = context.fenced.cancelled() => {}
+            }
         }
+    }
+}
+
+/// How long a consumer rests that has failed so many times in a row.
+fn pause_after(failures: u32) -> Duration {
+    (ERROR_PAUSE * (1 << failures.saturating_sub(1).min(8))).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let seconds = [1, 2, 3, 4, 5, 600, u32::MAX].map(|failures| pause_after(failures).as_secs_f64());
+        assert_eq!(seconds, [0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]);
     }
 }

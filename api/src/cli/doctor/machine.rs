@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use weir_shared::blobs::BlobsUrl;
 use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
+use weir_shared::descriptors;
 use weir_shared::examination::{self, Examination};
 use weir_shared::runners::InstalledRunners;
 
@@ -27,7 +28,8 @@ const BROWSERS: &[&str] =
 const BROWSER_FOLDERS: &[&str] = &["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/chrome-headless-shell"];
 
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let mut checks = vec![("disk", disk(settings)), ("chromium", chromium(settings.browser.chromium.as_deref()))];
+    let mut checks = vec![("disk", disk(settings)), ("open files", open_files(descriptors::allowed()))];
+    checks.push(("chromium", chromium(settings.browser.chromium.as_deref())));
     checks.push(("sandbox", sandbox(settings.browser.sandbox)));
     match examine().await {
         Ok(Some(found)) => checks.extend(told(&found, settings)),
@@ -97,6 +99,20 @@ async fn examine() -> anyhow::Result<Option<Examination>> {
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(Some(serde_json::from_slice(&output.stdout).context("weir-worker is of another release")?))
+}
+
+/// The program has raised its own limit to the hard one.
+fn open_files(allowed: u64) -> Finding {
+    match allowed {
+        descriptors::LEAST.. => Finding::good(format!("{allowed} at once")),
+        _ => Finding::weak(
+            format!("{allowed} at once, connections included"),
+            format!(
+                "raise the hard limit to 65536 (LimitNOFILE of systemd, --ulimit nofile= of containers, {} at least)",
+                descriptors::LEAST
+            ),
+        ),
+    }
 }
 
 fn is_program(path: &Path) -> bool {
@@ -225,4 +241,16 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
     let kilobytes = text.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
     let kilobytes = kilobytes.with_context(|| format!("df says nothing about {}", existing.display()))?;
     Ok(kilobytes.saturating_mul(1_024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_limit_of_open_files_is_told_with_its_mend() {
+        let states = [1_024, 4_095, 4_096, 65_536, u64::MAX].map(|allowed| open_files(allowed).parts().0);
+        assert_eq!(states, ["weak", "weak", "ok", "ok", "ok"]);
+        assert!(open_files(1_024).parts().2.is_some_and(|mend| mend.contains("LimitNOFILE")));
+    }
 }
