@@ -72,6 +72,12 @@ pub fn named_origins(requested: &str) -> Vec<Origin> {
     origins
 }
 
+/// The one of these addresses that names the origin of `url`.
+pub fn naming<'a>(given: &'a [String], url: &str) -> Option<&'a str> {
+    let origin = fetch_url(url).ok()?.origin();
+    given.iter().map(String::as_str).find(|given| named_origins(given).contains(&origin))
+}
+
 /// `name:` at the start is a scheme unless digits follow: then it is a host with its port.
 fn has_scheme(text: &str) -> bool {
     let Some((head, rest)) = text.split_once(':') else { return false };

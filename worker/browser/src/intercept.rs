@@ -386,7 +386,7 @@ mod tests {
         let url = "https://shop.test/a";
         let mut request = RenderRequest::new(Url::parse(url).expect("url"));
         let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        request.headers = CallerHeaders::new(url, &headers);
+        request.headers = CallerHeaders::new(Some(url), &headers);
         request
     }
 

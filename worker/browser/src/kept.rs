@@ -273,7 +273,7 @@ mod tests {
             RenderRequest { team: None, ..page.clone() },
             RenderRequest { in_profile: true, ..page.clone() },
             RenderRequest { upstream: Some(0), ..page.clone() },
-            RenderRequest { headers: CallerHeaders::new("http://site.test/a", &headers), ..page.clone() },
+            RenderRequest { headers: CallerHeaders::new(Some("http://site.test/a"), &headers), ..page.clone() },
             RenderRequest { want_branding: true, ..page.clone() },
             request("http://me:secret@site.test/a", TeamId::new()),
             request("http://me@site.test/a", TeamId::new()),

@@ -595,7 +595,7 @@ mod tests {
 
     async fn fetch_with(url: &str, headers: &[(&str, &str)], config: FetchConfig) -> Result<Fetched, FetchError> {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let headers = CallerHeaders::new(url, &headers);
+        let headers = CallerHeaders::new(Some(url), &headers);
         let url = Url::parse(url).unwrap();
         fetcher(config).fetch(request(&url, &headers)).await
     }
