@@ -229,6 +229,44 @@ async fn what_a_search_finds_gets_nothing_of_its_callers() {
     assert!(sites.home.heads("/named")[0].contains(SECRET), "what is named gets them");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_page_that_is_about_to_leave_for_home_gets_nothing_from_there() {
+    let sites = Sites::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let caller = service.caller();
+    // Who has a token may read it from anywhere.
+    let prize = sites.home.put_file("/api/me", "text/plain", "What is the caller's.");
+    sites.home.add_headers("/api/me", "access-control-allow-origin: *\r\n");
+    let hang = sites.home.url("/hang");
+    let _gate = sites.home.hold("/hang");
+    let shows = "onmessage = () => document.body.insertAdjacentHTML('beforeend', '<p id=done>done</p>');";
+    let steals = format!(
+        "{shows} location = '{hang}'; setTimeout(() => fetch('{prize}').then(a => a.text()).catch(() => '')\
+         .then(() => parent.postMessage('done', '*')), 150);"
+    );
+    let foreign = sites.foreign.put("/end/steals", &format!("{}<script>{steals}</script>", text()));
+    sites.home.put_file("/own.js", "text/javascript", "fetch('/own/api')");
+    let frame =
+        format!("{}<script>{shows}</script><script src=/own.js></script><iframe src='{foreign}'></iframe>", text());
+    let ways = [sites.home.put("/frame", &frame), sites.home.redirect("/away", 302, &foreign)];
+
+    // While cookies are there, nothing else of the host is asked for at all.
+    let mut given = headers();
+    given.as_object_mut().unwrap().remove("Cookie");
+    for (asked, way) in (1..).zip(ways) {
+        let actions = json!([{ "type": "wait", "selector": "#done" }]);
+        scrape(caller, &json!({ "url": way, "headers": given, "actions": actions, "timeout": 50_000 })).await;
+        let heads = sites.home.heads("/api/me");
+        assert_eq!(heads.len(), asked, "{way}: it was asked for");
+        assert!(heads.iter().all(|head| !head.contains(SECRET)), "{way}: {heads:?}");
+        assert!(sites.home.heads("/hang").len() >= asked, "{way}");
+    }
+    for own in ["/frame", "/own.js", "/own/api"] {
+        assert!(sites.home.heads(own)[0].contains(SECRET), "{own}: the page's own requests have them");
+    }
+    assert_eq!(sites.fault("steals", "/end/steals"), None);
+}
+
 /// Everything below a folder with what its mode says of group and others.
 fn open_to_others(folder: &Path) -> BTreeMap<PathBuf, u32> {
     let mut found = BTreeMap::new();

@@ -214,17 +214,22 @@ impl Conduct {
     }
 }
 
+/// A document that has taken its place in a frame.
 #[derive(Deserialize)]
-struct Navigated<'a> {
+pub(super) struct Navigated<'a> {
     #[serde(borrow)]
-    frame: NavigatedFrame<'a>,
+    pub frame: NavigatedFrame<'a>,
 }
 
 #[derive(Deserialize)]
-struct NavigatedFrame<'a> {
-    id: &'a str,
+#[serde(rename_all = "camelCase")]
+pub(super) struct NavigatedFrame<'a> {
+    pub id: &'a str,
+    /// Without what follows `#`.
     #[serde(borrow)]
-    url: Cow<'a, str>,
+    pub url: Cow<'a, str>,
+    #[serde(borrow)]
+    pub url_fragment: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]

@@ -112,6 +112,7 @@ pub(super) async fn serve_events(
         };
         let Some(event) = next else { return RenderError::BrowserLost };
         conduct.note(&event, &tab.target);
+        interception.note(&event);
         let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
         match event.method.as_str() {
             "Page.frameStartedLoading" if is_main() => {
