@@ -197,11 +197,6 @@ impl Conduct {
         }
     }
 
-    /// Whether an event tells of a document in the main frame, `main`.
-    pub fn is_of_main(event: &Event, main: &str) -> bool {
-        event.params::<Navigated<'_>>().is_some_and(|navigated| navigated.frame.id == main)
-    }
-
     /// Whether a frame with this address can store nothing but what is cleared after the page.
     fn is_at_home(&self, address: &str) -> bool {
         let Ok(url) = Url::parse(address) else { return false };
@@ -230,6 +225,17 @@ pub(super) struct NavigatedFrame<'a> {
     pub url: Cow<'a, str>,
     #[serde(borrow)]
     pub url_fragment: Option<Cow<'a, str>>,
+}
+
+impl NavigatedFrame<'_> {
+    /// Its address as its document has it.
+    pub fn address(&self) -> Option<Url> {
+        let fragment = self.url_fragment.as_deref().unwrap_or_default();
+        let mut url = Url::parse(&format!("{}{fragment}", self.url)).ok()?;
+        // Refused where there can be neither.
+        let _ = (url.set_username(""), url.set_password(None));
+        Some(url)
+    }
 }
 
 #[derive(Deserialize)]

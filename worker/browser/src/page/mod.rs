@@ -39,7 +39,7 @@ use weir_shared::domain::action::ActionResults;
 use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
-use super::cdp::{CdpError, Pending};
+use super::cdp::{CdpError, Pending, lock};
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::kept::{Conduct, TabKey};
@@ -132,7 +132,9 @@ impl<'a> Rules<'a> {
             is_first: page.pages == 0,
         };
         let watched = Watched { tab: &page.tab, conduct: &conduct, is_read: &is_read, led_to: &led_to };
+        // What came before an answer is read as soon as the render gives way (`look`).
         let rendered = tokio::select! {
+            biased;
             done = render.run(prepared, &self.interception) => done,
             failed = serve_events(&watched, &mut page.events, &self.interception) => Err(failed),
         }?;
@@ -335,7 +337,12 @@ impl Render<'_> {
 
     async fn look(&self, look: Look) -> Result<Settled, RenderError> {
         let process = &self.tab.process;
-        wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await
+        let mut settled = wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await?;
+        tokio::task::yield_now().await;
+        if let Some(address) = &lock(self.led_to).document {
+            settled.url = address.as_str().to_owned();
+        }
+        Ok(settled)
     }
 
     fn camera(&self) -> Camera<'_> {
