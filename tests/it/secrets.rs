@@ -257,7 +257,7 @@ async fn a_foreign_page_that_is_about_to_leave_for_home_gets_nothing_from_there(
         let actions = json!([{ "type": "wait", "selector": "#done" }]);
         scrape(caller, &json!({ "url": way, "headers": given, "actions": actions, "timeout": 50_000 })).await;
         let heads = sites.home.heads("/api/me");
-        assert_eq!(heads.len(), asked, "{way}: it was asked for");
+        assert!(heads.len() >= asked, "{way}: it was asked for");
         assert!(heads.iter().all(|head| !head.contains(SECRET)), "{way}: {heads:?}");
         assert!(sites.home.heads("/hang").len() >= asked, "{way}");
     }
