@@ -220,7 +220,7 @@ pub async fn settle(
 }
 
 /// The document as it stands, read in a world of its own that the page's scripts do not reach. Nothing is waited for.
-async fn as_it_stands(cdp: &Cdp, session: &str, look: Look, deadline: Instant) -> Result<Settled, RenderError> {
+pub async fn as_it_stands(cdp: &Cdp, session: &str, look: Look, deadline: Instant) -> Result<Settled, RenderError> {
     let on = Some(session);
     let frame = cdp.call::<Page::GetFrameTree>(on, json!({}), deadline).await?.frame_tree.frame.id;
     let params = json!({ "frameId": frame, "worldName": "wait" });

@@ -336,13 +336,17 @@ impl Render<'_> {
     }
 
     async fn look(&self, look: Look) -> Result<Settled, RenderError> {
-        let process = &self.tab.process;
-        let mut settled = wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await?;
+        let (process, session) = (&self.tab.process, &self.tab.session);
+        let mut settled = wait::settle(&process.cdp, session, &process.wait, look, self.deadline).await?;
         tokio::task::yield_now().await;
-        if let Some(address) = &lock(self.led_to).document {
-            settled.url = address.as_str().to_owned();
+        let Some(address) = lock(self.led_to).document.clone() else { return Ok(settled) };
+        if is_of_same_site(&settled.url, &address) {
+            settled.url = address.into();
+            return Ok(settled);
         }
-        Ok(settled)
+        // Another document has come right after the answer, or the page has told something else: address and document are
+        // read together, where no page's script is.
+        wait::as_it_stands(&process.cdp, session, look, self.deadline).await
     }
 
     fn camera(&self) -> Camera<'_> {
@@ -375,6 +379,11 @@ impl Render<'_> {
     }
 }
 
+/// Whether what a page says of its address names the origin that the browser says.
+fn is_of_same_site(told: &str, address: &Url) -> bool {
+    Url::parse(told).is_ok_and(|told| told == *address || told.origin() == address.origin())
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FrameTree {
@@ -390,4 +399,19 @@ struct TopFrame {
 #[serde(rename_all = "camelCase")]
 struct Frame {
     loader_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_tells_no_more_of_its_address_than_the_browser_does() {
+        let is_same = |told, address| is_of_same_site(told, &Url::parse(address).expect("url"));
+        assert!(is_same("http://a.test/moved#x", "http://a.test/"));
+        assert!(is_same("chrome-error://chromewebdata/", "chrome-error://chromewebdata/"));
+        for told in ["http://b.test/", "https://a.test/", "http://a.test:81/", "about:blank", ""] {
+            assert!(!is_same(told, "http://a.test/"), "{told}");
+        }
+    }
 }
