@@ -48,3 +48,58 @@ async fn a_page_that_stays_empty_says_so() {
     let answer = service.post("/v2/scrape", &json!({ "url": works })).await.ok();
     assert!(answer["data"]["warning"].is_null(), "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_is_answered_under_its_own_address_whatever_its_scripts_say() {
+    let (pages, home) = (OwnPages::start().await, OwnPages::start().await);
+    let service = TestService::start(Database::Sqlite).await;
+    let leak = home.put("/leak", "<p>Asked for in the caller's name.</p>");
+    let told = |kind: &str| {
+        format!(
+            "({{ __proto__: null, url: '{leak}', status: 200, contentType: '{kind}', html: '<p>FORGED words</p>',\
+             leaving: false, blank: false, width: 100, height: 100 }})"
+        )
+    };
+    let words = "root.innerHTML = '<p>OWN words of the page</p>'.repeat(20);";
+    let by_object = |kind: &str| {
+        format!(
+            "Object.defineProperty(Object.prototype, 'then', {{ configurable: true, get() {{\
+             if (!Object.hasOwn(this, 'html')) return undefined;\
+             delete Object.prototype.then; return done => done({}); }} }}); {words}",
+            told(kind)
+        )
+    };
+    let by_promise = format!(
+        "{words} addEventListener('load', () => {{ Promise.prototype.then = function (done) {{ done({}); }}; }});",
+        told("text/html")
+    );
+    // The function that the engine asks can be found, and not changed.
+    let by_function = format!(
+        "{words} const key = Object.getOwnPropertyNames(window).find(name => /^_[0-9a-f]{{16}}$/.test(name));\
+         const mine = () => location.origin; window[key].quit = mine; window[key].stopped = mine;\
+         root.innerHTML += '<p>CHANGED ' + (window[key].quit === mine || window[key].stopped === mine) + '</p>';"
+    );
+    for (path, script) in [
+        ("/object", by_object("text/html")),
+        ("/file", by_object("application/json")),
+        ("/promise", by_promise),
+        ("/function", by_function),
+    ] {
+        let own = scripted(&pages, path, &script);
+        let url = home.redirect(path, 302, &own);
+        for actions in [json!([]), json!([{ "type": "wait", "milliseconds": 100 }])] {
+            let body = json!({ "url": url, "waitFor": 1, "actions": actions, "headers": { "X-Own": "s3cret" } });
+            let data = service.post("/v2/scrape", &body).await.ok()["data"].clone();
+            assert_eq!(data["metadata"]["url"], own, "{path} {actions}: {data}");
+            let text = markdown_of(&data);
+            assert!(text.contains("OWN words") && !text.contains("FORGED"), "{path} {actions}: {data}");
+            assert!(path != "/function" || text.contains("CHANGED false"), "{data}");
+        }
+    }
+    assert!(home.heads("/leak").is_empty(), "nothing is fetched by a page's word");
+
+    // Its own address it may choose, as far as browsers let it.
+    let moves = scripted(&pages, "/moves", &format!("history.pushState(null, '', '/moved?to=1#part'); {words}"));
+    let answer = service.post("/v2/scrape", &json!({ "url": moves, "waitFor": 1 })).await.ok();
+    assert_eq!(answer["data"]["metadata"]["url"], pages.url("/moved?to=1#part"), "{answer}");
+}

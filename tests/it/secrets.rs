@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, ended_at, temporary, wait_until,
+    Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, SiteOptions,
+    TestService, ended_at, temporary, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -186,6 +187,84 @@ async fn crawls_and_maps_send_a_callers_headers_to_the_site_that_was_named_alone
         "what all callers share is asked for without: {robots:?}"
     );
     assert!(faults.is_empty(), "{} leaks:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_search_finds_gets_nothing_of_its_callers() {
+    let sites = Sites::start().await;
+    let ends = ["/end/v2", "/end/v1", "/end/extract"];
+    let urls: Vec<String> = ends.iter().map(|path| sites.foreign.put(path, &text())).collect();
+    let named = sites.home.put("/named", &text());
+    let model = ModelStandIn::answering(|name, _| match name {
+        "queries" => Said::json(&json!({ "queries": ["words"] })),
+        _ => Said::json(&json!({ "words": "some" })),
+    })
+    .await;
+    let search = SearchStandIn::finding(urls).await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
+    let options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m-1");
+    let service = TestService::start_with(options.env("WEIR_SEARCH_URL", &search.url)).await;
+    let caller = service.caller();
+
+    let scrape = json!({ "formats": ["markdown"], "headers": headers() });
+    let body = json!({ "query": "words", "limit": 3, "scrapeOptions": scrape });
+    let found = caller.post("/v2/search", &body).await.ok();
+    for hit in found["data"]["web"].as_array().unwrap() {
+        assert!(hit["markdown"].as_str().unwrap().contains("Some words"), "{hit}");
+        assert!(hit["warning"].as_str().unwrap_or_default().contains("headers were not sent"), "{hit}");
+    }
+    caller.post("/v1/search", &body).await.ok();
+
+    let schema = json!({ "type": "object", "properties": { "words": { "type": "string" } } });
+    let body = json!({ "urls": [named], "prompt": "find words", "schema": schema, "enableWebSearch": true,
+        "scrapeOptions": { "headers": headers() } });
+    let path = format!("/v2/extract/{}", caller.post("/v2/extract", &body).await.id());
+    let ended = crate::extract::ended(caller, &path).await;
+    assert_eq!(ended["data"]["words"], "some", "{ended}");
+    assert!(ended["warning"].as_str().unwrap_or_default().contains("without the request's headers"), "{ended}");
+
+    let faults: Vec<String> = ends.iter().filter_map(|end| sites.fault("search", end)).collect();
+    assert!(faults.is_empty(), "{} leaks:\n{}", faults.len(), faults.join("\n"));
+    assert!(ends.iter().all(|end| sites.foreign.heads(end)[0].contains("Of The Caller/1")), "a name is no secret");
+    assert!(sites.home.heads("/named")[0].contains(SECRET), "what is named gets them");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_page_that_is_about_to_leave_for_home_gets_nothing_from_there() {
+    let sites = Sites::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let caller = service.caller();
+    // Who has a token may read it from anywhere.
+    let prize = sites.home.put_file("/api/me", "text/plain", "What is the caller's.");
+    sites.home.add_headers("/api/me", "access-control-allow-origin: *\r\n");
+    let hang = sites.home.url("/hang");
+    let _gate = sites.home.hold("/hang");
+    let shows = "onmessage = () => document.body.insertAdjacentHTML('beforeend', '<p id=done>done</p>');";
+    let steals = format!(
+        "{shows} location = '{hang}'; setTimeout(() => fetch('{prize}').then(a => a.text()).catch(() => '')\
+         .then(() => parent.postMessage('done', '*')), 150);"
+    );
+    let foreign = sites.foreign.put("/end/steals", &format!("{}<script>{steals}</script>", text()));
+    sites.home.put_file("/own.js", "text/javascript", "fetch('/own/api')");
+    let frame =
+        format!("{}<script>{shows}</script><script src=/own.js></script><iframe src='{foreign}'></iframe>", text());
+    let ways = [sites.home.put("/frame", &frame), sites.home.redirect("/away", 302, &foreign)];
+
+    // While cookies are there, nothing else of the host is asked for at all.
+    let mut given = headers();
+    given.as_object_mut().unwrap().remove("Cookie");
+    for (asked, way) in (1..).zip(ways) {
+        let actions = json!([{ "type": "wait", "selector": "#done" }]);
+        scrape(caller, &json!({ "url": way, "headers": given, "actions": actions, "timeout": 50_000 })).await;
+        let heads = sites.home.heads("/api/me");
+        assert!(heads.len() >= asked, "{way}: it was asked for");
+        assert!(heads.iter().all(|head| !head.contains(SECRET)), "{way}: {heads:?}");
+        assert!(sites.home.heads("/hang").len() >= asked, "{way}");
+    }
+    for own in ["/frame", "/own.js", "/own/api"] {
+        assert!(sites.home.heads(own)[0].contains(SECRET), "{own}: the page's own requests have them");
+    }
+    assert_eq!(sites.fault("steals", "/end/steals"), None);
 }
 
 /// Everything below a folder with what its mode says of group and others.

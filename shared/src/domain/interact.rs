@@ -97,8 +97,8 @@ pub fn parse_interact(body: &Value) -> Result<InteractRequest, ValidationError> 
 pub struct ScrapeContext {
     /// The address as it was asked for.
     pub url: String,
-    /// The address that the caller named: this one, or where the page's crawl begins.
-    pub named: String,
+    /// The address that the caller named for it (`JobSpec::named`). `None`: nobody did.
+    pub named: Option<String>,
     /// Where the page was in the end.
     pub final_url: String,
     pub options: ScrapeOptions,

@@ -72,6 +72,21 @@ pub fn named_origins(requested: &str) -> Vec<Origin> {
     origins
 }
 
+/// An address as everybody may see it: without a name and a password in it. Other texts stay as they are.
+pub fn without_user(text: &str) -> String {
+    let url = fetch_url(text).ok().filter(|url| !url.username().is_empty() || url.password().is_some());
+    let Some(mut url) = url.filter(|_| !text.contains(char::is_whitespace)) else { return text.to_owned() };
+    // Neither is refused for an address with a host.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.into()
+}
+
+/// The one of these addresses that names the origin of `url`.
+pub fn naming<'a>(given: &'a [String], url: &str) -> Option<&'a str> {
+    let origin = fetch_url(url).ok()?.origin();
+    given.iter().map(String::as_str).find(|given| named_origins(given).contains(&origin))
+}
+
 /// `name:` at the start is a scheme unless digits follow: then it is a host with its port.
 fn has_scheme(text: &str) -> bool {
     let Some((head, rest)) = text.split_once(':') else { return false };
@@ -141,6 +156,20 @@ pub(super) fn read_value(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+
+    #[test]
+    fn a_name_and_a_password_are_not_shown_with_their_address() {
+        for (text, shown) in [
+            ("https://alice:pw@a.test/x?y=z@b#c", "https://a.test/x?y=z@b#c"),
+            ("http://alice@a.test", "http://a.test/"),
+            ("alice:123@a.test/x", "http://a.test/x"),
+            ("http://A.test/a@b", "http://A.test/a@b"),
+            ("what is at http://alice:pw@a.test/ now", "what is at http://alice:pw@a.test/ now"),
+            ("", ""),
+        ] {
+            assert_eq!(without_user(text), shown, "{text}");
+        }
+    }
 
     #[test]
     fn urls_are_judged_by_the_rules_of_the_contract() {

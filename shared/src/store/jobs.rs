@@ -4,6 +4,7 @@ use crate::domain::job::{JobKind, JobStatus};
 use crate::domain::map::site_of;
 use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
+use crate::domain::target::naming;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::time::Timestamp;
@@ -13,7 +14,7 @@ use crate::{on_db, on_pool};
 use super::crawls::{self, CrawlSpec};
 use super::parts::parts;
 use super::signals::{Signal, notify_done};
-use super::{Db, StoreError, StoreResult, Tx};
+use super::{Db, StoreError, StoreResult, Tx, tasks};
 
 /// A job to be written, with all its pages queued.
 #[derive(Clone, Copy)]
@@ -309,12 +310,20 @@ pub struct JobSpec {
     pub webhook: Option<WebhookSpec>,
     /// Of a crawl, where it goes.
     pub crawl: Option<CrawlSpec>,
+    /// Of a task, the addresses that it was given.
+    pub given: Vec<String>,
 }
 
 impl JobSpec {
-    /// The address that the caller named for a page at `url`: the page's own, or where its crawl begins.
-    pub fn named<'a>(&'a self, url: &'a str) -> &'a str {
-        self.crawl.as_ref().map_or(url, |crawl| crawl.start.as_str())
+    /// The address that the caller named for a page at `url`: the page's own, where its crawl begins, or the one of its
+    /// task's that is of the same origin. `None`: nobody named it; a search has found it.
+    pub fn named<'a>(&'a self, url: &'a str) -> Option<&'a str> {
+        match self.kind {
+            JobKind::Scrape | JobKind::Batch | JobKind::Map => Some(url),
+            JobKind::Crawl => self.crawl.as_ref().map(|crawl| crawl.start.as_str()),
+            JobKind::Search => None,
+            JobKind::Extract | JobKind::Agent => naming(&self.given, url),
+        }
     }
 
     /// Whether it will never change.
@@ -334,6 +343,9 @@ pub async fn spec(db: &Db, id: JobId) -> StoreResult<Option<JobSpec>> {
             return Ok(None);
         }
     }
+    if spec.kind.is_task() {
+        spec.given = tasks::given(db, id).await?;
+    }
     Ok(Some(spec))
 }
 
@@ -347,6 +359,7 @@ pub(super) fn read_spec((kind, key, options, webhook): SpecColumns) -> StoreResu
         options: serde_json::from_str(&options)?,
         webhook: webhook.as_deref().map(serde_json::from_str).transpose()?,
         crawl: None,
+        given: Vec::new(),
     })
 }
 
@@ -410,4 +423,35 @@ pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
         sqlx::query(sql!("SELECT ", notify_done!(job "$1"))).bind(id).execute(&mut **tx).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_a_search_has_found_is_named_by_nobody() {
+        let given = vec!["https://shop.test/p/*".to_owned(), "bare.test/x".to_owned()];
+        let spec = |kind| JobSpec {
+            kind,
+            key: None,
+            options: ScrapeOptions::default(),
+            webhook: None,
+            crawl: None,
+            given: given.clone(),
+        };
+        let (own, hit) = ("https://shop.test/p/1", "https://other.test/p/1");
+        for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map] {
+            assert_eq!(spec(kind).named(hit), Some(hit), "{kind:?}");
+        }
+        assert_eq!(spec(JobKind::Search).named(own), None);
+        for kind in [JobKind::Extract, JobKind::Agent] {
+            let spec = spec(kind);
+            assert_eq!(spec.named(own), Some("https://shop.test/p/*"), "{kind:?}");
+            assert_eq!(spec.named("https://bare.test/y"), Some("bare.test/x"), "a host without a scheme is both");
+            for other in [hit, "http://shop.test/p/1", "https://shop.test:444/p/1", "https://a.shop.test/"] {
+                assert_eq!(spec.named(other), None, "{kind:?} {other}");
+            }
+        }
+    }
 }

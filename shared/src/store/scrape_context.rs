@@ -43,6 +43,6 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
     };
     let is_enhanced = end.proxy_used.as_deref() == Some("stealth");
     let final_url = end.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
-    let named = spec.named(&row.url).to_owned();
+    let named = spec.named(&row.url).map(str::to_owned);
     Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options, is_enhanced }))
 }

@@ -79,6 +79,14 @@ pub async fn team(db: &Db, job: JobId) -> StoreResult<Option<TeamId>> {
     Ok(found.map(|(team,)| team))
 }
 
+/// The addresses that a task was given; none where it is removed.
+pub(super) async fn given(db: &Db, job: JobId) -> StoreResult<Vec<String>> {
+    const SQL: &str = "SELECT spec FROM task WHERE job_id = $1";
+    let found: Option<(String,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    let Some((spec,)) = found else { return Ok(Vec::new()) };
+    Ok(serde_json::from_str::<TaskSpec>(&spec)?.urls().to_vec())
+}
+
 /// Claims a task. `None`: it has ended, or somebody is at it, who then looks once more.
 pub async fn claim(tx: &mut Tx, job: JobId, worker: WorkerId, now: Timestamp) -> StoreResult<Option<ClaimedTask>> {
     const TAKE: &str = "UPDATE task SET owner = $2, epoch = epoch + 1, called = FALSE, due_at = $3 \

@@ -11,7 +11,8 @@ use crate::store::{cancel, documents, model_usage, pages, testing};
 
 async fn task(db: &Db, team: TeamId, thread: Option<(Uuid, i64)>) -> JobId {
     let (now, options) = (db.now(), ScrapeOptions::default());
-    let spec = TaskSpec::Agent(AgentSpec { prompt: "find it".to_owned(), ..AgentSpec::default() });
+    let urls = vec!["https://site.test/*".to_owned()];
+    let spec = TaskSpec::Agent(AgentSpec { prompt: "find it".to_owned(), urls, ..AgentSpec::default() });
     let job = NewJob {
         id: JobId::new(),
         team,
@@ -152,6 +153,17 @@ async fn a_cancelled_task_takes_nothing_more_and_a_dead_workers_is_called_for() 
         drop(tx);
         let listed = agents(&db, team, Timestamp(i64::MAX), 1).await.unwrap();
         assert_eq!(listed.iter().map(|run| run.job).collect::<Vec<_>>(), [other], "the newest first");
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_task_know_which_addresses_it_was_given() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let job = task(&db, team, None).await;
+        let spec = jobs::spec(&db, job).await.unwrap().unwrap();
+        assert_eq!(spec.named("https://site.test/x"), Some("https://site.test/*"));
+        assert_eq!(spec.named("https://found.test/"), None);
     }
 }
 

@@ -120,7 +120,12 @@ async fn a_scrape_leaves_its_request_and_where_it_ended_as_long_as_it_is_kept() 
         finish(&db, vec![done(claimed)]).await;
         let kept = scrape_context::load(&db, &blobs, pages[0], now).await.unwrap().unwrap();
         assert_eq!((kept.url.as_str(), kept.final_url.as_str()), ("http://site.test/0", "http://site.test/end"));
-        assert_eq!(kept.options, ScrapeOptions::default());
+        assert_eq!((kept.named.as_deref(), &kept.options), (Some(kept.url.as_str()), &ScrapeOptions::default()));
+        let (_, hits) = job(&db, team, JobKind::Search, 1, None).await;
+        let claimed = claim(&db, team, WorkerId::new(), 10, 10).await.pages;
+        finish(&db, claimed.into_iter().map(done).collect()).await;
+        let hit = scrape_context::load(&db, &blobs, hits[0], now).await.unwrap().unwrap();
+        assert_eq!(hit.named, None, "what a search has found, nobody named");
         let later = now.plus_ms(86_400_001);
         assert_eq!(scrape_context::load(&db, &blobs, pages[0], later).await.unwrap(), None, "expired");
     }

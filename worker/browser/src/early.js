@@ -9,7 +9,7 @@
   addEventListener('pageswap', event => { if (event.viewTransition) skip(event.viewTransition); }, true);
   if (window !== window.top || Object.prototype.hasOwnProperty.call(window, 'KEY')) return;
   // What is used later, before the page takes it away.
-  const { Promise, matchMedia } = window, apply = Reflect.apply;
+  const { Promise, matchMedia } = window, { then } = Promise.prototype, { apply, defineProperty } = Reflect;
   const clock = performance.now.bind(performance), entriesOf = performance.getEntriesByType.bind(performance);
   const nativeSet = window.setTimeout, nativeClear = window.clearTimeout, hasOwn = Object.hasOwn;
   const { stop } = window, { open, close } = Document.prototype, clear = window.Storage && Storage.prototype.clear;
@@ -27,6 +27,7 @@
     return (...args) => apply(get || value, document, args);
   };
   const readyState = own('readyState'), rootOf = own('documentElement'), bodyOf = own('body'), typeOf = own('doctype');
+  const timing = window.PerformanceResourceTiming && Object.getOwnPropertyDescriptor(PerformanceResourceTiming.prototype, 'responseStatus');
   const contentType = own('contentType'), query = own('querySelector'), queryAll = own('querySelectorAll');
 
   wrap(Document.prototype, 'startViewTransition', (native, self, args) => skip(apply(native, self, args)));
@@ -245,13 +246,17 @@
     } catch { return null; }
   };
 
+  // A promise asks whatever it resolves with for its `then`. What has none of its own would be asked by way of its prototype,
+  // where a page could put one that tells something else.
   const answer = limit => {
     const html = limit ? serialize() : null;
     const entry = entriesOf('navigation')[0];
     const root = rootOf(), body = bodyOf();
     return {
+      __proto__: null,
+      then: undefined,
       url: location.href,
-      status: entry && entry.responseStatus || 0,
+      status: entry && timing && apply(timing.get, entry, []) || 0,
       contentType: contentType(),
       html: html && html.length > limit ? null : html,
       leaving: clock() - leavingAt < 5000,
@@ -262,12 +267,14 @@
   };
   const ready = async ({ budget, extra, limit, scroll }) => {
     // The next document has not been swapped in yet.
-    if (hasQuit) return { url: 'about:blank', status: 0, contentType: '', html: null, width: 0, height: 0 };
+    if (hasQuit) return { __proto__: null, then: undefined, url: 'about:blank', status: 0, contentType: '', html: null, width: 0, height: 0 };
     // In a sandbox without scripts (a header of the site) neither timers nor listeners are called, so nothing can be waited
     // for here. Nothing changes after the document either.
     if (!apply(matchMedia, window, ['(scripting: enabled)']).matches) {
       const early = readyState() !== 'complete' && budget > 0;
-      return { ...answer(early ? 0 : limit), early };
+      const told = answer(early ? 0 : limit);
+      told.early = early;
+      return told;
     }
     const until = clock() + budget;
     const loaded = new Promise(done => addEventListener('load', done, { once: true }));
@@ -290,5 +297,11 @@
     if (extra > 0) await sleep(extra);
     return answer(limit);
   };
-  Object.defineProperty(window, 'KEY', { value: Object.assign(ready, { quit, stopped }) });
+  const tell = options => {
+    const told = ready(options);
+    defineProperty(told, 'then', { __proto__: null, value: then });
+    defineProperty(told, 'constructor', { __proto__: null, value: Promise });
+    return told;
+  };
+  Object.defineProperty(window, 'KEY', { value: Object.freeze(Object.assign(tell, { quit, stopped })) });
 })();

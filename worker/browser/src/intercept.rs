@@ -2,17 +2,19 @@
 //! named and nowhere else, and a certificate that does not verify is accepted only where none of that would be sent.
 //!
 //! The browser holds back only requests that match a pattern, so a page without such requests pays nothing. A caller's
-//! headers are put on each request to a named origin, and taken off those to others, which a redirect leads to with
-//! them. Cookies know hosts and not origins, so while the caller's are in the browser's store, nothing of their host but
+//! headers are put on requests to a named origin, and taken off those to others, which a redirect leads to with
+//! them: on what opens a document there, and on what a document from there asks for. A document stands in its frame once the
+//! browser says so (`Page.frameNavigated`), and not when it is asked for: until then, and for ever where nothing comes of it,
+//! the one before it goes on. Cookies know hosts and not origins, so while the caller's are in the browser's store, nothing of their host but
 //! the named origins is asked for; a page that goes there loses them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Fetch, Network, Security};
+use headless_chrome::protocol::cdp::{Fetch, Network, Page, Security};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
@@ -24,9 +26,12 @@ use weir_shared::domain::site_rules::SiteRules;
 
 use super::RenderRequest;
 use super::cdp::{Cdp, Event, Pending};
+use super::kept::Navigated;
 
 /// Time for cookies to be taken out of the store.
 const STEP: Duration = Duration::from_secs(5);
+/// Time for a browser to say what stands in its frames; a page that keeps it waiting gets no headers.
+const LOOK: Duration = Duration::from_millis(500);
 /// Frames whose place is known at once; a page with more gets no headers for what its frames ask for.
 const MAX_FRAMES: usize = 10_000;
 
@@ -109,8 +114,8 @@ pub(super) struct Interception {
     /// Names of the caller's cookies, in the store of the page's host until it leaves the named origins of that host.
     cookies: Vec<String>,
     has_cookies: AtomicBool,
-    /// Frames whose document comes from a named origin. What others ask of it is not the caller's doing.
-    at_home: Mutex<HashSet<String>>,
+    /// Frames whose document comes from a named origin, or may. What others ask of it is not the caller's doing.
+    frames: Mutex<HashMap<String, Stands>>,
     certificates: Certificates,
     /// Every site may know the browser from before.
     in_profile: bool,
@@ -138,7 +143,7 @@ impl Interception {
             extra: own.extra.clone(),
             cookies: own.cookie_pairs.iter().map(|(name, _)| name.clone()).collect(),
             has_cookies: AtomicBool::new(!own.cookie_pairs.is_empty()),
-            at_home: Mutex::default(),
+            frames: Mutex::default(),
             certificates: request.certificates,
             in_profile: request.in_profile,
             has_credentials: !url.username().is_empty() || url.password().is_some(),
@@ -164,12 +169,16 @@ impl Interception {
         if verdict == Verdict::Leave {
             verdict = if self.forget_cookies(cdp, session).await { Verdict::Pass } else { Verdict::Refuse };
         }
+        if verdict == Verdict::Unknown {
+            let is_at_home = self.look_at(paused.frame_id, cdp, session).await;
+            verdict = if is_at_home { Verdict::PassWithExtra } else { Verdict::Pass };
+        }
         let headers = match verdict {
             Verdict::Refuse | Verdict::Leave => {
                 let refused = json!({ "requestId": id, "errorReason": "BlockedByClient" });
                 return cdp.post::<Fetch::FailRequest>(Some(session), refused);
             }
-            Verdict::Pass => self.without_extra(&paused.request.headers),
+            Verdict::Pass | Verdict::Unknown => self.without_extra(&paused.request.headers),
             Verdict::PassWithExtra => Some(self.with_extra(&paused.request.headers)),
         };
         let mut params = json!({ "requestId": id });
@@ -200,23 +209,77 @@ impl Interception {
             return Verdict::Refuse;
         }
         let is_named = self.caller.names(&url);
-        let is_at_home = {
-            let mut at_home = self.at_home.lock().unwrap_or_else(PoisonError::into_inner);
-            match (is_document, is_named) {
-                (true, true) if at_home.len() < MAX_FRAMES => _ = at_home.insert(paused.frame_id.to_owned()),
-                (true, _) => _ = at_home.remove(paused.frame_id),
-                (false, _) => {}
-            }
-            at_home.contains(paused.frame_id)
-        };
+        if is_document {
+            self.is_asked_for(paused.frame_id, is_named);
+        }
         if is_named {
-            let is_callers = !self.extra.is_empty() && (is_document || is_at_home);
-            return if is_callers { Verdict::PassWithExtra } else { Verdict::Pass };
+            return match self.stands(paused.frame_id) {
+                _ if self.extra.is_empty() => Verdict::Pass,
+                _ if is_document => Verdict::PassWithExtra,
+                _ if self.comes_from_elsewhere(&paused.request.headers) => Verdict::Pass,
+                Some(Stands::AtHome) => Verdict::PassWithExtra,
+                Some(Stands::Perhaps) => Verdict::Unknown,
+                None => Verdict::Pass,
+            };
         }
         if is_own_host && self.has_cookies.load(Ordering::Relaxed) {
             return if is_document { Verdict::Leave } else { Verdict::Refuse };
         }
         Verdict::Pass
+    }
+
+    /// What stands in a frame, as far as it is known; `None`: nothing from a named origin.
+    fn stands(&self, frame: &str) -> Option<Stands> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner).get(frame).copied()
+    }
+
+    /// A frame asks for a document, of a named origin or not.
+    fn is_asked_for(&self, frame: &str, is_named: bool) {
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_named {
+            frames.remove(frame);
+        } else if frames.len() < MAX_FRAMES {
+            frames.entry(frame.to_owned()).or_insert(Stands::Perhaps);
+        }
+    }
+
+    /// A document has taken its place in a frame. Those without an address of their own (`about:`, `data:`) are nobody's.
+    fn has_come(&self, frame: &str, address: &str) -> bool {
+        let is_named = Url::parse(address).is_ok_and(|url| self.caller.names(&url));
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_named {
+            frames.remove(frame);
+        } else if frames.len() < MAX_FRAMES || frames.contains_key(frame) {
+            frames.insert(frame.to_owned(), Stands::AtHome);
+        }
+        is_named
+    }
+
+    /// Takes note of an event of a page, where its events are read.
+    pub fn note(&self, event: &Event) {
+        if !self.extra.is_empty()
+            && event.method == "Page.frameNavigated"
+            && let Some(Navigated { frame }) = event.params()
+        {
+            self.has_come(frame.id, &frame.url);
+        }
+    }
+
+    /// Asks the browser whether a document of a named origin stands in the frame: the request was faster than the word of its
+    /// document, or the one before it has sent it, or nobody reads the page's events (in sessions).
+    async fn look_at(&self, frame: &str, cdp: &Cdp, session: &str) -> bool {
+        let asked = cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(session), json!({}));
+        let Ok(FrameTree { frame_tree }) = asked.by(clock::deadline(LOOK)).await else { return false };
+        frame_tree.find(frame).is_some_and(|found| self.has_come(frame, &found.url))
+    }
+
+    /// Whether a request says of itself that a page of another origin has sent it. The caller's own referrer says nothing.
+    fn comes_from_elsewhere(&self, sent: &BTreeMap<String, String>) -> bool {
+        sent.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).any(|(name, value)| {
+            matches!(name.as_str(), "origin" | "referer")
+                && !self.is_callers(&name, value)
+                && !Url::parse(value).is_ok_and(|url| self.caller.names(&url))
+        })
     }
 
     /// Whether a rule of a list is about this request. What the caller has asked for is none of them: the first document
@@ -344,8 +407,51 @@ enum Verdict {
     Pass,
     /// With them.
     PassWithExtra,
+    /// With them if the frame's document is from a named origin, which is to be found out.
+    Unknown,
     /// After the caller's cookies are gone.
     Leave,
+}
+
+/// What is known of a frame that has asked for a document of a named origin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stands {
+    /// It may be there, or the one before it still is.
+    Perhaps,
+    AtHome,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameTree {
+    frame_tree: Branch,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Branch {
+    frame: FrameOf,
+    #[serde(default)]
+    child_frames: Vec<Branch>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FrameOf {
+    id: String,
+    url: String,
+}
+
+impl Branch {
+    fn find(&self, id: &str) -> Option<&FrameOf> {
+        let mut open = vec![self];
+        while let Some(branch) = open.pop() {
+            if branch.frame.id == id {
+                return Some(&branch.frame);
+            }
+            open.extend(&branch.child_frames);
+        }
+        None
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -386,7 +492,7 @@ mod tests {
         let url = "https://shop.test/a";
         let mut request = RenderRequest::new(Url::parse(url).expect("url"));
         let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        request.headers = CallerHeaders::new(url, &headers);
+        request.headers = CallerHeaders::new(Some(url), &headers);
         request
     }
 
@@ -415,6 +521,8 @@ mod tests {
         let rules = rules(&request);
         for (url, kind, frame, expected) in [
             ("https://shop.test/a", "Document", "top", Verdict::PassWithExtra),
+            // The browser has said that it stands there.
+            ("https://shop.test/a", "", "top", Verdict::PassWithExtra),
             ("https://shop.test/api", "XHR", "top", Verdict::PassWithExtra),
             ("https://other.test/api", "XHR", "top", Verdict::Pass),
             ("http://shop.test/api", "XHR", "top", Verdict::Pass),
@@ -426,7 +534,11 @@ mod tests {
             ("https://shop.test/me.js", "Script", "top", Verdict::Pass),
             ("https://shop.test/back", "Document", "top", Verdict::PassWithExtra),
         ] {
-            assert_eq!(rules.verdict(&paused(url, kind, frame)), expected, "{url} {kind} of {frame}");
+            if kind.is_empty() {
+                assert!(rules.has_come(frame, url));
+            } else {
+                assert_eq!(rules.verdict(&paused(url, kind, frame)), expected, "{url} {kind} of {frame}");
+            }
         }
         let sent = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
             list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
@@ -437,6 +549,61 @@ mod tests {
         let without = rules.without_extra(&sent(&[("Accept", "*/*"), ("Authorization", "Bearer x")]));
         assert_eq!(without, Some(sent(&[("accept", "*/*")])));
         assert_eq!(rules.without_extra(&sent(&[("Accept", "*/*"), ("Authorization", "Basic of-the-site")])), None);
+    }
+
+    #[test]
+    fn a_document_is_at_home_when_it_has_come_and_not_when_it_is_asked_for() {
+        let request = request(&[("X-Own", "1"), ("Referer", "https://search.test/?q")]);
+        let rules = rules(&request);
+        let script = |frame| rules.verdict(&paused("https://shop.test/me.js", "Script", frame));
+        let document = |url, frame| rules.verdict(&paused(url, "Document", frame));
+        // What stands in the frame goes on while its next document is on its way, and for ever if none comes.
+        assert_eq!(document("https://other.test/ad", "frame"), Verdict::Pass);
+        assert!(!rules.has_come("frame", "https://other.test/ad"));
+        assert_eq!(document("https://shop.test/hang", "frame"), Verdict::PassWithExtra);
+        assert_eq!(script("frame"), Verdict::Unknown);
+        assert!(!rules.has_come("frame", "https://other.test/ad2"));
+        assert_eq!(script("frame"), Verdict::Pass);
+        // The page's own: by way of others, and from one of its documents to the next.
+        for url in ["https://shop.test/a", "https://other.test/way", "https://shop.test/b"] {
+            document(url, "top");
+        }
+        assert_eq!(script("top"), Verdict::Unknown);
+        assert!(rules.has_come("top", "https://shop.test/b"));
+        assert_eq!(script("top"), Verdict::PassWithExtra);
+        document("https://shop.test/c", "top");
+        assert_eq!(script("top"), Verdict::PassWithExtra);
+        // It has come without being asked for, as from a page that was left and is gone back to.
+        assert!(rules.has_come("back", "https://shop.test/"));
+        assert_eq!(script("back"), Verdict::PassWithExtra);
+        for address in ["about:blank", "about:srcdoc", "data:text/html,x", "chrome-error://chromewebdata/", ""] {
+            assert!(!rules.has_come("back", address), "{address}");
+            assert_eq!(script("back"), Verdict::Pass, "{address}");
+        }
+        // Whoever says to be somebody else is believed.
+        for (name, value, expected) in [
+            ("Origin", "https://shop.test", Verdict::PassWithExtra),
+            ("Referer", "https://shop.test/a", Verdict::PassWithExtra),
+            ("Referer", "https://search.test/?q", Verdict::PassWithExtra),
+            ("Origin", "https://other.test", Verdict::Pass),
+            ("origin", "null", Verdict::Pass),
+            ("referer", "https://other.test/", Verdict::Pass),
+        ] {
+            let mut asked = paused("https://shop.test/api", "Fetch", "top");
+            asked.request.headers.insert(name.to_owned(), value.to_owned());
+            assert_eq!(rules.verdict(&asked), expected, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_found_among_those_of_the_page() {
+        let tree = json!({ "frameTree": { "frame": { "id": "a", "url": "https://a.test/" }, "childFrames": [
+            { "frame": { "id": "b", "url": "https://b.test/" } },
+            { "frame": { "id": "c", "url": "https://c.test/" }, "childFrames": [
+                { "frame": { "id": "d", "url": "https://d.test/" } } ] } ] } });
+        let tree: FrameTree = serde_json::from_value(tree).expect("a tree");
+        let found = |id| tree.frame_tree.find(id).map(|frame| frame.url.as_str());
+        assert_eq!((found("a"), found("d"), found("e")), (Some("https://a.test/"), Some("https://d.test/"), None));
     }
 
     #[test]

@@ -197,11 +197,6 @@ impl Conduct {
         }
     }
 
-    /// Whether an event tells of a document in the main frame, `main`.
-    pub fn is_of_main(event: &Event, main: &str) -> bool {
-        event.params::<Navigated<'_>>().is_some_and(|navigated| navigated.frame.id == main)
-    }
-
     /// Whether a frame with this address can store nothing but what is cleared after the page.
     fn is_at_home(&self, address: &str) -> bool {
         let Ok(url) = Url::parse(address) else { return false };
@@ -214,17 +209,33 @@ impl Conduct {
     }
 }
 
+/// A document that has taken its place in a frame.
 #[derive(Deserialize)]
-struct Navigated<'a> {
+pub(super) struct Navigated<'a> {
     #[serde(borrow)]
-    frame: NavigatedFrame<'a>,
+    pub frame: NavigatedFrame<'a>,
 }
 
 #[derive(Deserialize)]
-struct NavigatedFrame<'a> {
-    id: &'a str,
+#[serde(rename_all = "camelCase")]
+pub(super) struct NavigatedFrame<'a> {
+    pub id: &'a str,
+    /// Without what follows `#`.
     #[serde(borrow)]
-    url: Cow<'a, str>,
+    pub url: Cow<'a, str>,
+    #[serde(borrow)]
+    pub url_fragment: Option<Cow<'a, str>>,
+}
+
+impl NavigatedFrame<'_> {
+    /// Its address as its document has it.
+    pub fn address(&self) -> Option<Url> {
+        let fragment = self.url_fragment.as_deref().unwrap_or_default();
+        let mut url = Url::parse(&format!("{}{fragment}", self.url)).ok()?;
+        // Refused where there can be neither.
+        let _ = (url.set_username(""), url.set_password(None));
+        Some(url)
+    }
 }
 
 #[derive(Deserialize)]
@@ -273,7 +284,7 @@ mod tests {
             RenderRequest { team: None, ..page.clone() },
             RenderRequest { in_profile: true, ..page.clone() },
             RenderRequest { upstream: Some(0), ..page.clone() },
-            RenderRequest { headers: CallerHeaders::new("http://site.test/a", &headers), ..page.clone() },
+            RenderRequest { headers: CallerHeaders::new(Some("http://site.test/a"), &headers), ..page.clone() },
             RenderRequest { want_branding: true, ..page.clone() },
             request("http://me:secret@site.test/a", TeamId::new()),
             request("http://me@site.test/a", TeamId::new()),

@@ -219,6 +219,7 @@ fn is_wanted(method: &str) -> bool {
             | "Page.frameRequestedNavigation"
             | "Page.downloadWillBegin"
             | "Page.frameNavigated"
+            | "Page.navigatedWithinDocument"
             | "Page.frameDetached"
             | "Page.windowOpen"
             | "Inspector.targetCrashed"

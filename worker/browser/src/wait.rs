@@ -50,7 +50,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settled {
-    /// Where the page is in the end.
+    /// Where the page is in the end, in its own words: what is answered of it goes by the browser's (`page`).
     pub url: String,
     /// Of the last document; 0 when the browser does not tell.
     pub status: u16,
@@ -117,7 +117,7 @@ impl WaitScript {
             if look.document { "document.documentElement?document.documentElement.outerHTML:''" } else { "null" };
         format!(
             "window.{key}?{key}({{budget:{budget},extra:{extra},limit:{limit},scroll:{scroll}}}):\
-             ({{url:location.href,status:0,contentType:document.contentType,html:{html},width:0,height:0}})",
+             ({{__proto__:null,then:undefined,url:location.href,status:0,contentType:document.contentType,html:{html},width:0,height:0}})",
             key = self.key,
             limit = if look.document { DOCUMENT_LIMIT } else { 0 },
             budget = budget.as_millis(),
@@ -220,7 +220,7 @@ pub async fn settle(
 }
 
 /// The document as it stands, read in a world of its own that the page's scripts do not reach. Nothing is waited for.
-async fn as_it_stands(cdp: &Cdp, session: &str, look: Look, deadline: Instant) -> Result<Settled, RenderError> {
+pub async fn as_it_stands(cdp: &Cdp, session: &str, look: Look, deadline: Instant) -> Result<Settled, RenderError> {
     let on = Some(session);
     let frame = cdp.call::<Page::GetFrameTree>(on, json!({}), deadline).await?.frame_tree.frame.id;
     let params = json!({ "frameId": frame, "worldName": "wait" });

@@ -21,8 +21,9 @@ pub struct CallerHeaders {
 }
 
 impl CallerHeaders {
-    /// The headers of a caller that named `requested`, as it stood in the request.
-    pub fn new(requested: &str, headers: &BTreeMap<String, String>) -> Self {
+    /// The headers of a caller that named `requested`, as it stood in the request. `None`: it named nothing, so that they go
+    /// nowhere.
+    pub fn new(requested: Option<&str>, headers: &BTreeMap<String, String>) -> Self {
         if headers.is_empty() {
             return Self::default();
         }
@@ -31,7 +32,7 @@ impl CallerHeaders {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
             .partition(|(name, _)| is_appearance(name));
-        Self { named: named_origins(requested), appearance, secrets }
+        Self { named: requested.map(named_origins).unwrap_or_default(), appearance, secrets }
     }
 
     /// Whether there are none at all.
@@ -54,6 +55,11 @@ impl CallerHeaders {
         let host = url.host().map(|host| host.to_owned());
         let is_its = |origin: &Origin| matches!(origin, Origin::Tuple(_, named, _) if Some(named) == host.as_ref());
         !self.secrets.is_empty() && self.named.iter().any(is_its)
+    }
+
+    /// Whether something that only the caller has is sent to nobody, since nobody is named.
+    pub fn are_kept_back(&self) -> bool {
+        !self.secrets.is_empty() && self.named.is_empty()
     }
 
     /// What is sent to `url`.
@@ -80,7 +86,7 @@ mod tests {
     fn sent(requested: &str, to: &str) -> Vec<String> {
         let given = ["Authorization", "PRIVATE-TOKEN", "user-Agent", "Accept-Language", "Accept"];
         let given = given.map(|name| (name.to_owned(), "x".to_owned())).into();
-        let headers = CallerHeaders::new(requested, &given);
+        let headers = CallerHeaders::new(Some(requested), &given);
         let to = to.parse().expect("a URL");
         assert_eq!(headers.has_secrets_for(&to), headers.for_url(&to).count() > 2);
         headers.for_url(&to).map(|(name, _)| name.to_ascii_lowercase()).collect()
@@ -89,7 +95,7 @@ mod tests {
     #[test]
     fn a_host_is_the_callers_on_every_port() {
         let secret = [("X-Own".to_owned(), "1".to_owned())].into();
-        let headers = CallerHeaders::new("https://a.test/", &secret);
+        let headers = CallerHeaders::new(Some("https://a.test/"), &secret);
         for (url, expected) in [
             ("https://a.test/", true),
             ("https://a.test:8443/", true),
@@ -99,6 +105,16 @@ mod tests {
             assert_eq!(headers.has_secrets_on_host(&url.parse().expect("a URL")), expected, "{url}");
         }
         assert!(!CallerHeaders::default().has_secrets_on_host(&"https://a.test/".parse().expect("a URL")));
+    }
+
+    #[test]
+    fn where_nobody_is_named_only_the_callers_appearance_is_sent() {
+        let given = [("X-Own".to_owned(), "1".to_owned()), ("User-Agent".to_owned(), "Mine".to_owned())];
+        let headers = CallerHeaders::new(None, &given.clone().into());
+        let to = "https://a.test/".parse().expect("a URL");
+        assert_eq!(headers.for_url(&to).map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["User-Agent"]);
+        assert!(headers.are_kept_back() && !headers.has_secrets_for(&to) && !headers.has_secrets_on_host(&to));
+        assert!(!CallerHeaders::new(Some("https://b.test/"), &given.into()).are_kept_back());
     }
 
     #[test]

@@ -46,6 +46,10 @@ const MAX_REDIRECT_BODY: u64 = 64 * 1024;
 /// Coded input undone without a pause, bytes.
 const DECODE_SLICE: usize = 16 * 1024;
 
+/// Longest head of an answer over HTTP/2, bytes, as much as browsers take. The library's own bound is 16 KiB, which policies
+/// and cookies of some sites exceed; over HTTP/1 it takes more.
+pub(super) const MAX_HEAD: u32 = 256 * 1024;
+
 /// A pooled connection found closed shows it at once; a later break is the site's doing.
 const STALE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -242,8 +246,13 @@ impl Inner {
         let mut is_trusted = true;
         let mut been_at: Vec<(Url, Option<String>)> = Vec::new();
         let mut redirects = 0;
+        // What the caller's address says of it goes to the whole origin while the chain is there, as in browsers.
+        let home = url.origin();
+        let own_credentials = take_credentials(&mut url);
         loop {
-            let credentials = take_credentials(&mut url);
+            // What a redirect's target says of itself is the site's and not the caller's.
+            let of_hop = take_credentials(&mut url);
+            let of_caller = own_credentials.clone().filter(|_| of_hop.is_none() && url.origin() == home);
             self.guard.check_url(&url).map_err(|error| FetchError::from_guard(error, host(&url)))?;
             if !request.sites.allows_document(&url) {
                 return Err(FetchError::SiteRefused { host: host(&url).to_owned() });
@@ -254,10 +263,8 @@ impl Inner {
                 target.map_err(|error| FetchError::from_guard(error, host(&url)))?;
             }
             let mut hop_headers = headers.clone();
-            // What a redirect's target says of itself is the site's and not the caller's.
-            let names_caller = credentials.is_some() && redirects == 0;
-            let has_secrets = names_caller || request.headers.has_secrets_for(&url);
-            if let Some(credentials) = credentials {
+            let has_secrets = of_caller.is_some() || request.headers.has_secrets_for(&url);
+            if let Some(credentials) = of_hop.or(of_caller) {
                 hop_headers.entry(header::AUTHORIZATION).or_insert(credentials);
             }
             let cookie = jar.header(&url);
@@ -424,6 +431,7 @@ fn client_builder(config: &FetchConfig, skip_tls: bool) -> anyhow::Result<reqwes
         .pool_idle_timeout(config.idle_timeout)
         .pool_max_idle_per_host(config.idle_per_host)
         .http1_max_headers(256)
+        .http2_max_header_list_size(MAX_HEAD)
         .http1_ignore_invalid_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true);
     Ok(match skip_tls {
@@ -595,7 +603,7 @@ mod tests {
 
     async fn fetch_with(url: &str, headers: &[(&str, &str)], config: FetchConfig) -> Result<Fetched, FetchError> {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let headers = CallerHeaders::new(url, &headers);
+        let headers = CallerHeaders::new(Some(url), &headers);
         let url = Url::parse(url).unwrap();
         fetcher(config).fetch(request(&url, &headers)).await
     }
@@ -683,6 +691,36 @@ mod tests {
         let fetched = fetch(&format!("http://al%69ce:w%3Ax@a.test:{port}/#part")).await.unwrap();
         assert!(String::from_utf8_lossy(&fetched.body).contains(&format!("Basic {}", BASE64.encode("alice:w:x"))));
         assert_eq!(fetched.url.as_str(), format!("http://a.test:{port}/#part"));
+    }
+
+    #[tokio::test]
+    async fn user_information_goes_along_within_its_origin_and_nowhere_else() {
+        let (port, _) = site(|head| {
+            let is_known = head.contains(&format!("Basic {}", BASE64.encode("alice:pw")));
+            let port =
+                head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("host: ").map(str::to_owned));
+            let port = port.as_deref().and_then(|host| host.split(':').nth(1)).unwrap_or_default().to_owned();
+            match (head.split(' ').nth(1).unwrap(), is_known) {
+                ("/dir", true) => redirect("/dir/", ""),
+                ("/away", true) => redirect(&format!("http://b.test:{port}/between"), ""),
+                ("/between", false) => redirect(&format!("http://a.test:{port}/dir/"), ""),
+                ("/out", true) => redirect(&format!("http://b.test:{port}/end"), ""),
+                ("/others", true) => redirect(&format!("http://bob:other@a.test:{port}/dir/"), ""),
+                (path, true) => ok(&format!("{path} knows alice")),
+                (path, false) => ok(&format!("{path} knows nobody")),
+            }
+        })
+        .await;
+        for (path, expected) in [
+            ("/dir", "/dir/ knows alice"),
+            ("/away", "/dir/ knows alice"),
+            ("/out", "/end knows nobody"),
+            ("/others", "/dir/ knows nobody"),
+        ] {
+            let fetched = fetch(&format!("http://alice:pw@a.test:{port}{path}")).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&fetched.body), expected, "{path}");
+            assert!(fetched.url.username().is_empty() && fetched.url.password().is_none(), "{}", fetched.url);
+        }
     }
 
     #[tokio::test]

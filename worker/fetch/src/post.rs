@@ -8,6 +8,7 @@ use reqwest::Client;
 use url::Url;
 use weir_shared::guard::AddressGuard;
 
+use super::http::MAX_HEAD;
 use super::resolver::GuardedResolver;
 use super::tls;
 
@@ -56,6 +57,7 @@ impl Poster {
             .user_agent("Weir-Webhook/1")
             .connect_timeout(Duration::from_secs(5))
             .pool_idle_timeout(Duration::from_secs(20))
+            .http2_max_header_list_size(MAX_HEAD)
             .build()
             .context("HTTP client for webhooks")?;
         Ok(Self { guard, client })

@@ -101,7 +101,14 @@ pub async fn dispatched(
     }
     let Some(page) = claimed? else { return Ok(false) };
     db.faults().reach(FaultPoint::AfterClaim)?;
-    let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
+    let spec = JobSpec {
+        kind: rows.job.kind,
+        key: scrape.key,
+        options: scrape.options,
+        webhook: None,
+        crawl: None,
+        given: Vec::new(),
+    };
     context.keep_spec(page.job_id, Arc::new(spec));
     let held = context.held.hold(&page);
     work_on(context, page, held, slot, Some(end_sender)).await;

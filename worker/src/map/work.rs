@@ -161,7 +161,7 @@ fn prepare<'a>(
     // To be ordered by relevance, more than what is asked for must be known.
     let enough = if options.search.is_some() { MAX_LIMIT as usize } else { options.limit };
     let links = Mutex::new(LinkSet::new(scope.clone(), filter, enough));
-    let headers = Arc::new(CallerHeaders::new(asked, &options.headers));
+    let headers = Arc::new(CallerHeaders::new(Some(asked), &options.headers));
     Ok(Map { context, team, url, names_sitemap, scope, route, headers, deadline, links, options })
 }
 

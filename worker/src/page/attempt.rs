@@ -167,7 +167,7 @@ mod tests {
     fn a_page_claimed_late_has_its_whole_timeout() {
         let spec = |kind| {
             let options = ScrapeOptions { timeout: 9_000, ..ScrapeOptions::default() };
-            JobSpec { kind, key: None, options, webhook: None, crawl: None }
+            JobSpec { kind, key: None, options, webhook: None, crawl: None, given: Vec::new() }
         };
         let page = |waited: i64, tries: i64| Claimed {
             claims: tries + 1,

@@ -19,6 +19,9 @@ use super::task::PageTask;
 use crate::browser::{Acting, RenderRequest, ScreenshotRequest, languages};
 use crate::fetch::{CallerHeaders, Chosen, FetchRequest, ProxyKind, ProxyPools, ProxyUrl};
 
+/// Said of a page that nobody named, when there are headers for those that somebody did.
+const UNNAMED: &str = "The request's headers were not sent: they go to the origins of the URLs that it names, and this page's is none of them.";
+
 /// Through which of the operator's proxies a page is asked for, if through any.
 pub struct ProxyRoute {
     /// `None`: directly.
@@ -114,11 +117,16 @@ impl PageRequest {
     /// What the caller should know about a page that ended at `end`.
     pub fn warnings_at(&self, end: &Url) -> Vec<String> {
         let of_route = self.route.warning.iter().map(|text| (*text).to_owned());
-        let is_elsewhere = self.begins_at_home && !self.caller.names(end);
-        let of_headers = is_elsewhere.then(|| {
+        let of_headers = if self.caller.are_kept_back() {
+            Some(UNNAMED.to_owned())
+        } else if self.begins_at_home && !self.caller.names(end) {
             let end = end.origin().ascii_serialization();
-            format!("The page led to {end}, where the request's headers were not sent: they go to the origin of the URL alone.")
-        });
+            Some(format!(
+                "The page led to {end}, where the request's headers were not sent: they go to the origin of the URL alone."
+            ))
+        } else {
+            None
+        };
         of_route.chain(self.warnings.iter().cloned()).chain(of_headers).collect()
     }
 

@@ -88,7 +88,7 @@ fn request(kept: &ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
             ..ScreenshotRequest::default()
         }),
         deadline,
-        headers: CallerHeaders::new(&kept.named, &options.headers),
+        headers: CallerHeaders::new(kept.named.as_deref(), &options.headers),
         actions: options.actions.clone(),
         sites: options.sites.clone(),
         ..RenderRequest::new(url)
@@ -117,13 +117,13 @@ mod tests {
             ..ScrapeOptions::default()
         };
         let url = "http://site.test/";
-        let kept =
-            ScrapeContext { url: url.into(), named: url.into(), final_url: url.into(), options, is_enhanced: false };
+        let named = Some(url.to_owned());
+        let kept = ScrapeContext { url: url.into(), named, final_url: url.into(), options, is_enhanced: false };
         let made = request(&kept, url.parse().expect("url"), clock::instant());
         assert_eq!((made.wait_for, made.mobile), (WAIT_FOR, true));
         assert_eq!(made.certificates, Certificates::AnyWithoutSecrets);
         assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));
-        assert_eq!(made.headers, CallerHeaders::new(url, &headers));
+        assert_eq!(made.headers, CallerHeaders::new(Some(url), &headers));
         assert_eq!(made.screenshot.and_then(|shot| shot.viewport), Some((640, 480)));
     }
 }

@@ -9,7 +9,7 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::json_schema::{Schema, relaxed};
 use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::reach::compared;
-use weir_shared::domain::target::fetch_url;
+use weir_shared::domain::target::{fetch_url, naming};
 use weir_shared::domain::task::{AT_ONCE, ExtractSpec, READING, StopReason, TaskOutcome};
 
 use super::act;
@@ -17,6 +17,7 @@ use super::journal::{Ask, Halt, Journal, all, cut};
 use super::merge::Merged;
 use super::page::{self, Page};
 use super::words::{SYSTEM, excerpt, fenced, foreign_host, room_for};
+use crate::fetch::CallerHeaders;
 use crate::reader::strings;
 
 /// Longest answers, tokens.
@@ -31,11 +32,19 @@ const MAP_WORDS: usize = 1_000;
 const UNREAD: usize = 5;
 const SHAPE: usize = 4_000;
 
+/// Said where pages were read that the caller has not named.
+const UNNAMED: &str = "Pages of origins that `urls` does not name were asked for without the request's headers.";
+
 /// Drives an extraction.
 pub(super) async fn run(journal: &Journal, spec: &ExtractSpec) -> Result<TaskOutcome, Halt> {
     journal.in_time()?;
     let mut warnings: Vec<String> = spec.warning.iter().cloned().collect();
     let urls = addresses(journal, spec, &mut warnings).await?;
+    let is_unnamed =
+        |url: &String| CallerHeaders::new(naming(&spec.urls, url), &journal.options.headers).are_kept_back();
+    if urls.iter().any(is_unnamed) {
+        warnings.push(UNNAMED.to_owned());
+    }
     if urls.is_empty() {
         let why = format!("No page was found to read. {}", warnings.join(" "));
         return Ok(TaskOutcome::failed(StopReason::Failed, why.trim()));

@@ -1,5 +1,6 @@
 //! `GET /v2/crawl/active` and `/ongoing` (spec 4.11, wire 5.6): the team's running crawls with their options. Every key of
-//! the team reads them, so values of headers and what actions type, which is where a caller's secrets stand, are left out.
+//! the team reads them, so what may hold a caller's secrets is left out: values of headers, what actions type and run, and a
+//! name and a password in the address.
 
 use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,6 +11,7 @@ use weir_shared::blocking;
 use weir_shared::domain::action::Action;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::{HIDDEN, wire_form};
+use weir_shared::domain::target::without_user;
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
@@ -52,13 +54,14 @@ impl TryFrom<ActiveCrawl> for Entry {
         hide_secrets(&mut scrape);
         options.insert("scrapeOptions".to_owned(), wire_form(&scrape));
         let created_at = crawl.created_at.to_iso();
-        Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
+        Ok(Self { id: crawl.id, team_id: crawl.team_id, url: without_user(&crawl.url), created_at, options })
     }
 }
 
 fn hide_secrets(scrape: &mut ScrapeOptions) {
     let typed = scrape.actions.iter_mut().filter_map(|action| match action {
         Action::Write { text } => Some(text),
+        Action::ExecuteJavascript { script } => Some(script),
         _ => None,
     });
     for secret in scrape.headers.values_mut().chain(typed) {
@@ -68,8 +71,8 @@ fn hide_secrets(scrape: &mut ScrapeOptions) {
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    const TEXT: &str = "The team's running crawls with their options. Values of headers and text that actions type read \
-        `[hidden]`: every key of the team may ask.";
+    const TEXT: &str = "The team's running crawls with their options. Values of headers, and text that actions type or run, \
+        read `[hidden]`, and the address has no name and password: every key of the team may ask.";
     Operation::new(Group::Crawl, "listActiveCrawls", "Crawls that run", TEXT).answer::<Body>("The crawls.")
 }
 
@@ -99,19 +102,31 @@ mod tests {
     use serde_json::json;
     use weir_shared::domain::scrape_request::parse_scrape;
     use weir_shared::domain::target::RequestContext;
+    use weir_shared::time::Timestamp;
 
     use super::*;
 
     #[test]
     fn what_a_caller_sends_and_types_is_not_shown_to_other_keys() {
         let body = json!({"url": "https://x.test/", "headers": {"Authorization": "hush", "X-Own": "hush"},
-            "actions": [{"type": "click", "selector": "#user"}, {"type": "write", "text": "hush"}]});
+            "actions": [{"type": "click", "selector": "#user"}, {"type": "write", "text": "hush"},
+                {"type": "executeJavascript", "script": "login('hush')"}]});
         let mut scrape = parse_scrape(&body, RequestContext::ANYWHERE).unwrap().options;
         hide_secrets(&mut scrape);
         let shown = wire_form(&scrape);
         assert!(!shown.to_string().contains("hush"), "{shown}");
         assert_eq!(shown["headers"], json!({"Authorization": HIDDEN, "X-Own": HIDDEN}));
-        let actions = json!([{"type": "click", "selector": "#user", "all": false}, {"type": "write", "text": HIDDEN}]);
+        let actions = json!([{"type": "click", "selector": "#user", "all": false}, {"type": "write", "text": HIDDEN},
+            {"type": "executeJavascript", "script": HIDDEN}]);
         assert_eq!(shown["actions"], actions);
+        let crawl = ActiveCrawl {
+            id: JobId::new(),
+            team_id: TeamId::new(),
+            url: "https://alice:hush@x.test/a".to_owned(),
+            created_at: Timestamp(0),
+            options: "{}".to_owned(),
+            scrape_options: serde_json::to_string(&scrape).unwrap(),
+        };
+        assert_eq!(Entry::try_from(crawl).unwrap().url, "https://x.test/a");
     }
 }

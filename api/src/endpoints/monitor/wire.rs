@@ -120,15 +120,17 @@ impl Monitor {
     }
 }
 
-/// A target without what a caller sends along or types.
+/// A target without what a caller sends along, types or runs.
 fn without_secrets(mut target: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Object(options)) = target.get_mut("scrapeOptions") {
         if let Some(Value::Object(headers)) = options.get_mut("headers") {
             headers.values_mut().for_each(|value| *value = HIDDEN.into());
         }
         for action in options.get_mut("actions").and_then(Value::as_array_mut).into_iter().flatten() {
-            if action["type"] == "write" {
-                action["text"] = HIDDEN.into();
+            match action["type"].as_str() {
+                Some("write") => action["text"] = HIDDEN.into(),
+                Some("executeJavascript") => action["script"] = HIDDEN.into(),
+                _ => {}
             }
         }
     }
@@ -347,7 +349,8 @@ mod tests {
     #[test]
     fn what_a_caller_sends_along_is_not_shown_to_other_keys() {
         let target = json!({"type": "scrape", "urls": ["https://x.test"], "scrapeOptions": {"headers": {"cookie": "hush"},
-            "actions": [{"type": "write", "text": "hush"}, {"type": "wait", "milliseconds": 5}]}});
+            "actions": [{"type": "write", "text": "hush"}, {"type": "executeJavascript", "script": "login('hush')"},
+                {"type": "wait", "milliseconds": 5}]}});
         let shown = Value::Object(without_secrets(target.as_object().unwrap().clone()));
         assert!(!shown.to_string().contains("hush"), "{shown}");
         assert_eq!(shown["scrapeOptions"]["headers"], json!({"cookie": HIDDEN}));

@@ -7,6 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, WINDOW_MS};
 use weir_shared::domain::api_version::ApiVersion;
+use weir_shared::domain::target::without_user;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::activity;
 
@@ -40,12 +41,15 @@ struct Entry {
 
 impl From<activity::Entry> for Entry {
     fn from(entry: activity::Entry) -> Self {
+        // Every key of the team reads it. What is looked for or asked in words is no address.
+        let is_words = matches!(entry.endpoint, Endpoint::Search | Endpoint::Agent);
+        let shown = |target: String| if is_words { target } else { without_user(&target) };
         Self {
             id: entry.id,
             endpoint: entry.endpoint.as_str(),
             api_version: entry.version.as_str(),
             created_at: entry.created_at.to_iso(),
-            target: entry.target,
+            target: entry.target.map(shown),
         }
     }
 }
@@ -122,7 +126,27 @@ fn wrong_endpoint() -> ApiError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::time::Timestamp;
+
     use super::*;
+
+    #[test]
+    fn a_password_in_an_address_is_not_shown_to_other_keys() {
+        for (endpoint, target, shown) in [
+            (Endpoint::Scrape, "http://alice:hush@x.test/", "http://x.test/"),
+            (Endpoint::Crawl, "http://alice:hush@x.test/a", "http://x.test/a"),
+            (Endpoint::Search, "alice@x.test", "alice@x.test"),
+        ] {
+            let entry = activity::Entry {
+                id: Uuid::nil(),
+                endpoint,
+                version: ApiVersion::V2,
+                target: Some(target.to_owned()),
+                created_at: Timestamp(0),
+            };
+            assert_eq!(Entry::from(entry).target.as_deref(), Some(shown), "{target}");
+        }
+    }
 
     #[test]
     fn parameters_are_read_or_refused() {

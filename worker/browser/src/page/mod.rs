@@ -39,7 +39,7 @@ use weir_shared::domain::action::ActionResults;
 use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
-use super::cdp::{CdpError, Pending};
+use super::cdp::{CdpError, Pending, lock};
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::kept::{Conduct, TabKey};
@@ -132,7 +132,9 @@ impl<'a> Rules<'a> {
             is_first: page.pages == 0,
         };
         let watched = Watched { tab: &page.tab, conduct: &conduct, is_read: &is_read, led_to: &led_to };
+        // What came before an answer is read as soon as the render gives way (`look`).
         let rendered = tokio::select! {
+            biased;
             done = render.run(prepared, &self.interception) => done,
             failed = serve_events(&watched, &mut page.events, &self.interception) => Err(failed),
         }?;
@@ -334,8 +336,17 @@ impl Render<'_> {
     }
 
     async fn look(&self, look: Look) -> Result<Settled, RenderError> {
-        let process = &self.tab.process;
-        wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await
+        let (process, session) = (&self.tab.process, &self.tab.session);
+        let mut settled = wait::settle(&process.cdp, session, &process.wait, look, self.deadline).await?;
+        tokio::task::yield_now().await;
+        let Some(address) = lock(self.led_to).document.clone() else { return Ok(settled) };
+        if is_of_same_site(&settled.url, &address) {
+            settled.url = address.into();
+            return Ok(settled);
+        }
+        // Another document has come right after the answer, or the page has told something else: address and document are
+        // read together, where no page's script is.
+        wait::as_it_stands(&process.cdp, session, look, self.deadline).await
     }
 
     fn camera(&self) -> Camera<'_> {
@@ -368,6 +379,11 @@ impl Render<'_> {
     }
 }
 
+/// Whether what a page says of its address names the origin that the browser says.
+fn is_of_same_site(told: &str, address: &Url) -> bool {
+    Url::parse(told).is_ok_and(|told| told == *address || told.origin() == address.origin())
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FrameTree {
@@ -383,4 +399,19 @@ struct TopFrame {
 #[serde(rename_all = "camelCase")]
 struct Frame {
     loader_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_tells_no_more_of_its_address_than_the_browser_does() {
+        let is_same = |told, address| is_of_same_site(told, &Url::parse(address).expect("url"));
+        assert!(is_same("http://a.test/moved#x", "http://a.test/"));
+        assert!(is_same("chrome-error://chromewebdata/", "chrome-error://chromewebdata/"));
+        for told in ["http://b.test/", "https://a.test/", "http://a.test:81/", "about:blank", ""] {
+            assert!(!is_same(told, "http://a.test/"), "{told}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ use weir_shared::clock;
 use crate::cdp::{Events, Pending, lock};
 use crate::error::RenderError;
 use crate::intercept::Interception;
-use crate::kept::Conduct;
+use crate::kept::{Conduct, Navigated};
 use crate::tab::Tab;
 
 /// How far the main document is.
@@ -70,9 +70,12 @@ enum Loading {
 /// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
-/// Where a page led that is no document: a download.
+/// Where a page has come to, by the browser's word.
 #[derive(Debug, Default)]
 pub(super) struct LedTo {
+    /// The address of the document that stands there. Its scripts could name any other.
+    pub document: Option<Url>,
+    /// What is no document: a download.
     pub file: Option<Url>,
     /// By a form, so that its address alone is not what was asked for.
     pub is_posted: bool,
@@ -112,6 +115,7 @@ pub(super) async fn serve_events(
         };
         let Some(event) = next else { return RenderError::BrowserLost };
         conduct.note(&event, &tab.target);
+        interception.note(&event);
         let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
         match event.method.as_str() {
             "Page.frameStartedLoading" if is_main() => {
@@ -120,9 +124,18 @@ pub(super) async fn serve_events(
                     loading = Loading::Begun;
                 }
             }
-            "Page.frameNavigated" if Conduct::is_of_main(&event, &tab.target) => {
-                (loading, is_leaving) = (Loading::Begun, false);
-                lock(led_to).file = None;
+            "Page.frameNavigated" => {
+                let navigated = event.params::<Navigated<'_>>().map(|navigated| navigated.frame);
+                if let Some(frame) = navigated.filter(|frame| frame.id == tab.target) {
+                    (loading, is_leaving) = (Loading::Begun, false);
+                    let mut led_to = lock(led_to);
+                    (led_to.document, led_to.file) = (frame.address(), None);
+                }
+            }
+            "Page.navigatedWithinDocument" => {
+                if let Some(moved) = event.params::<Moved<'_>>().filter(|moved| moved.frame_id == tab.target) {
+                    lock(led_to).document = Url::parse(&moved.url).ok();
+                }
             }
             "Page.loadEventFired" => loading = Loading::Done,
             "Page.frameStoppedLoading" if (is_leaving || matches!(loading, Loading::Begun)) && is_main() => {
@@ -145,11 +158,7 @@ pub(super) async fn serve_events(
                     lock(led_to).file = Url::parse(&begun.url).ok();
                 }
             }
-            "Page.frameStartedLoading"
-            | "Page.frameStoppedLoading"
-            | "Page.frameNavigated"
-            | "Page.frameDetached"
-            | "Page.windowOpen" => {}
+            "Page.frameStartedLoading" | "Page.frameStoppedLoading" | "Page.frameDetached" | "Page.windowOpen" => {}
             "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
             "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
             "Page.javascriptDialogOpening" => {
@@ -188,6 +197,15 @@ impl Said {
 struct Requested<'a> {
     frame_id: &'a str,
     reason: &'a str,
+}
+
+/// Another address of the same document.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Moved<'a> {
+    frame_id: &'a str,
+    #[serde(borrow)]
+    url: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
