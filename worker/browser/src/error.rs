@@ -35,6 +35,9 @@ pub enum RenderError {
     /// Its process took more memory than a page may.
     #[error("the page takes too much memory")]
     OutOfMemory,
+    /// It kept the browser's own process so busy that no other page got on.
+    #[error("the page keeps the browser from other pages")]
+    Flooding,
     /// A download, or a document of another kind than HTML. Another engine may turn it into a document.
     #[error("the address gives no HTML page")]
     NotHtml {
@@ -92,7 +95,7 @@ impl RenderError {
             Self::Ssl(_) => ErrorCode::Ssl,
             Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
-            Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
+            Self::PageTooLarge | Self::OutOfMemory | Self::Flooding => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
             Self::ActedBefore | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
@@ -129,6 +132,7 @@ impl RenderError {
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
             Self::OutOfMemory => "The page took more memory in the browser than one page may have.".into(),
+            Self::Flooding => "The page kept the browser busier than one page may.".into(),
             Self::NotHtml { content_type: Some(kind), .. } => {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }
@@ -204,6 +208,7 @@ mod tests {
     fn only_failures_of_ours_are_tried_again() {
         assert!(RenderError::BrowserLost.is_retryable());
         assert!(!RenderError::Timeout.is_retryable());
+        assert!(!RenderError::OutOfMemory.is_retryable() && !RenderError::Flooding.is_retryable());
         assert!(!RenderError::Dns.is_retryable() && !RenderError::ActedBefore.is_retryable());
     }
 }

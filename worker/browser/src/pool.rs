@@ -33,7 +33,7 @@ use weir_shared::random;
 use super::browser_process::{BrowserProcess, PageAccess};
 use super::error::RenderError;
 use super::outgrown::{self, PageBounds};
-use super::{RenderRequest, Rendered, page};
+use super::{RenderRequest, Rendered, flooding, page};
 
 /// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -231,7 +231,6 @@ impl BrowserPool {
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
         let lease = self.inner.lend(kind, request.holder, request.deadline).await?;
-        let outgrown = lease.process.outgrown.load(Ordering::Acquire);
         let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         if outcome.as_ref().is_ok_and(|rendered| rendered.is_follower) {
@@ -242,9 +241,6 @@ impl BrowserPool {
             Err(RenderError::Timeout) if clock::instant() < request.deadline => {
                 lease.process.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
-            }
-            Err(RenderError::PageCrashed) if lease.process.outgrown.load(Ordering::Acquire) != outgrown => {
-                Err(RenderError::OutOfMemory)
             }
             Err(e) if e.is_retryable() && lease.process.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
             outcome => outcome,
@@ -375,7 +371,7 @@ impl Inner {
                     // Under the lock, so the limit holds.
                     process.open.fetch_add(1, Ordering::AcqRel);
                     process.used.fetch_add(1, Ordering::AcqRel);
-                    process.lent.notify_one();
+                    process.lent.notify_waiters();
                     if let Some(holder) = holder {
                         state.guests.count(holder);
                     }
@@ -450,6 +446,7 @@ impl Inner {
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
+            self.tasks.spawn(flooding::watch(Arc::clone(&process)));
             let duration_ms = began.elapsed().as_millis() as u64;
             tracing::info!(browser.pid = process.pid, duration_ms, "browser started");
             Ok(process)
