@@ -1,7 +1,7 @@
 //! The browser engine of scraping: a pool of Chromium processes that renders pages.
 //!
 //! ```text
-//! BrowserPool (pool)   N browsers x M pages, supervised
+//! BrowserPool (pool)   N browsers x M pages, supervised; pages under which one was lost: alone
 //!   BrowserProcess     one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page

@@ -11,8 +11,10 @@
 //!                                 launch the next one first, then drain and stop this one
 //! ```
 //!
-//! A page that is lent always comes back or dies with its browser; a render in a browser that dies fails
-//! with a retryable error at once.
+//! A page that is lent always comes back or dies with its browser; a page under which a browser was lost is rendered once
+//! more in one of its own (`alone`).
+
+mod alone;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -178,6 +180,7 @@ struct Inner {
     /// Somebody wants a page without pictures, or with them.
     asked: Notify,
     asked_pictures: Notify,
+    suspects: alone::Suspects,
     counters: Counters,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -202,6 +205,7 @@ impl BrowserPool {
             freed: Notify::new(),
             asked: Notify::new(),
             asked_pictures: Notify::new(),
+            suspects: alone::Suspects::default(),
             counters: Counters::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -228,8 +232,26 @@ impl BrowserPool {
         }
     }
 
+    /// Beside other pages, or alone once a browser was lost under it.
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
+        let now = clock::instant();
+        // Alone it has half of its time at least; otherwise it comes back with all of it.
+        let until = now + request.deadline.saturating_duration_since(now) / 2;
+        if !self.inner.suspects.hold(request, now) {
+            match self.render_beside_others(kind, request).await {
+                Err(RenderError::BrowserLost) if !self.inner.stop.is_cancelled() => {}
+                outcome => return outcome,
+            }
+            self.inner.suspects.note(request, clock::instant());
+            if request.acting.has_begun() {
+                return Err(RenderError::BrowserLost);
+            }
+        }
+        alone::render(&self.inner, kind, request, until).await
+    }
+
+    async fn render_beside_others(&self, kind: Kind, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let lease = self.inner.lend(kind, request.holder, request.deadline).await?;
         let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);

@@ -139,6 +139,10 @@ pub fn judge(task: &PageTask, result: Tried) -> Outcome {
     if let Some(pause_ms) = error.early_ms {
         return Outcome::Postponed { run_at: context.process.db.now().plus_ms(pause_ms) };
     }
+    if error.is_uncounted && spec.kind != JobKind::Scrape && !task.attempted.has_acted() {
+        pages.with_label_values(&["none", "retry"]).inc();
+        return Outcome::Lost { reason: "the browser was lost under it and others" };
+    }
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
     let rested = error.rest.as_ref().and_then(|rest| rest.run_at);
