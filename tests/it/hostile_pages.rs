@@ -1,7 +1,9 @@
 //! Pages that are made to harm take nothing from others, and their callers are told what happened.
 
+use std::time::Duration;
+
 use serde_json::json;
-use weir_tests::{Database, OwnPages, TestService, markdown_of};
+use weir_tests::{Database, OwnPages, TestService, markdown_of, wait_until, wait_until_within};
 
 /// A page that a browser has to show.
 fn scripted(pages: &OwnPages, path: &str, script: &str) -> String {
@@ -33,6 +35,61 @@ async fn a_page_that_takes_too_much_memory_fails_alone() {
     assert!(markdown_of(&calm.ok()["data"]).contains("CALM words"));
     assert_eq!(pool(&service), before, "the browser went on");
     assert_eq!(pages.heads("/hostile").len(), 1, "it is not tried again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_change_their_address_without_end_keep_no_other_waiting() {
+    let pages = OwnPages::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let calm = scripted(&pages, "/calm", "root.innerHTML = '<p>CALM words of a page</p>'");
+    let calm = json!({ "url": calm, "waitFor": 1, "maxAge": 0, "timeout": 8_000 });
+    service.post("/v2/scrape", &calm).await.ok();
+    let before = pool(&service);
+    for (path, floods) in [
+        ("/hash", "setInterval(() => { for (let n = 0; n < 500; n++) location.hash = n; }, 1)"),
+        ("/pushed", "setInterval(() => { for (let n = 0; n < 2000; n++) history.pushState({}, '', '?' + n); }, 1)"),
+    ] {
+        let hostile = json!({ "url": scripted(&pages, path, floods), "waitFor": 15_000, "timeout": 40_000 });
+        let beside = async {
+            wait_until("the hostile page", async || (!pages.heads(path).is_empty()).then_some(())).await;
+            for _ in 0..3 {
+                let answer = service.post("/v2/scrape", &calm).await;
+                assert!(markdown_of(&answer.ok()["data"]).contains("CALM words"), "{path}");
+            }
+        };
+        // What comes of it is its own affair.
+        let _ = tokio::join!(service.post("/v2/scrape", &hostile), beside);
+    }
+    assert_eq!(pool(&service), before, "the browser went on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_takes_browsers_down_does_so_alone_and_fails_for_good() {
+    let pages = OwnPages::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let calm = "setTimeout(() => { root.innerHTML = '<p>CALM words of a page</p>'; }, 2000)";
+    let calm = json!({ "url": scripted(&pages, "/calm", calm), "waitFor": 4_000, "timeout": 60_000 });
+    let hostile = json!({ "url": scripted(&pages, "/hostile", ""), "waitFor": 20_000, "timeout": 60_000 });
+    // The signal stands for what the page does to its browser. From the second time on it is alone there.
+    let lose = async {
+        for nth in 1..=3 {
+            wait_until_within(Duration::from_secs(60), "the hostile page", async || {
+                let is_open = pages.heads("/hostile").len() == nth && !pages.heads("/calm").is_empty();
+                is_open.then_some(())
+            })
+            .await;
+            for browser in service.browsers() {
+                browser.kill();
+            }
+        }
+    };
+    let (hostile, calm, ()) =
+        tokio::join!(service.post("/v2/scrape", &hostile), service.post("/v2/scrape", &calm), lose);
+    assert_eq!(hostile.code(), "SCRAPE_ALL_ENGINES_FAILED", "{}", hostile.text);
+    assert!(hostile.text.contains("takes the browser down"), "{}", hostile.text);
+    assert_eq!(pages.heads("/hostile").len(), 3);
+    assert!(markdown_of(&calm.ok()["data"]).contains("CALM words"));
+    assert_eq!(pages.heads("/calm").len(), 2, "it has lost one try beside the other");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

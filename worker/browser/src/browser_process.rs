@@ -44,6 +44,8 @@ pub(super) struct BrowserProcess {
     pub used: AtomicU32,
     /// Pages that were ended because they took too much memory.
     pub outgrown: AtomicU32,
+    /// The same of those that kept the browser's own process from the others.
+    pub flooding: AtomicU32,
     /// Fires when a page comes back.
     pub returned: Notify,
     /// The browser no longer obeys: take it out of use at once.
@@ -52,6 +54,13 @@ pub(super) struct BrowserProcess {
     kept: KeptTabs<KeptTab>,
     is_refilling: AtomicBool,
     is_retired: AtomicBool,
+}
+
+/// How many pages of a browser were ended for what they took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    outgrown: u32,
+    flooding: u32,
 }
 
 /// What the pages of a browser may reach and load.
@@ -117,6 +126,7 @@ impl BrowserProcess {
             lent: Notify::new(),
             used: AtomicU32::new(0),
             outgrown: AtomicU32::new(0),
+            flooding: AtomicU32::new(0),
             returned: Notify::new(),
             given_up: CancellationToken::new(),
             spare: Mutex::default(),
@@ -185,6 +195,34 @@ impl BrowserProcess {
     /// Whether the browser still answers.
     pub async fn answers(&self) -> bool {
         self.cdp.call::<BrowserDomain::GetVersion>(None, json!({}), clock::deadline(PING)).await.is_ok()
+    }
+
+    /// Resolves once a page is lent out, at once when one is.
+    pub async fn busy(&self) {
+        loop {
+            let lent = self.lent.notified();
+            tokio::pin!(lent);
+            lent.as_mut().enable();
+            if self.open.load(Ordering::Acquire) > 0 {
+                return;
+            }
+            lent.await;
+        }
+    }
+
+    /// Pages that we have ended so far.
+    pub fn ended(&self) -> Ended {
+        Ended { outgrown: self.outgrown.load(Ordering::Acquire), flooding: self.flooding.load(Ordering::Acquire) }
+    }
+
+    /// Why a page has crashed that began when `before` was so: for what it took, if one was ended for that since.
+    pub fn explained(&self, before: Ended, error: RenderError) -> RenderError {
+        let now = self.ended();
+        match error {
+            RenderError::PageCrashed if now.outgrown != before.outgrown => RenderError::OutOfMemory,
+            RenderError::PageCrashed if now.flooding != before.flooding => RenderError::Flooding,
+            error => error,
+        }
     }
 
     /// Marks the browser as one that no longer obeys. Its pages are lost soon.

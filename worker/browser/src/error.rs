@@ -35,6 +35,9 @@ pub enum RenderError {
     /// Its process took more memory than a page may.
     #[error("the page takes too much memory")]
     OutOfMemory,
+    /// It kept the browser's own process so busy that no other page got on.
+    #[error("the page keeps the browser from other pages")]
+    Flooding,
     /// A download, or a document of another kind than HTML. Another engine may turn it into a document.
     #[error("the address gives no HTML page")]
     NotHtml {
@@ -55,6 +58,12 @@ pub enum RenderError {
     /// Chromium died or was recycled under the page.
     #[error("the browser was lost")]
     BrowserLost,
+    /// The same, and there is no time left to open the page alone, as is due after that.
+    #[error("the browser was lost, and the page has to wait")]
+    AloneLater,
+    /// Browsers die under the page, also where it is their only one.
+    #[error("the page takes the browser down")]
+    TakesBrowserDown,
     /// No browser can be started here.
     #[error("no browser is available: {0}")]
     Unavailable(String),
@@ -92,18 +101,23 @@ impl RenderError {
             Self::Ssl(_) => ErrorCode::Ssl,
             Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
-            Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
+            Self::PageTooLarge | Self::OutOfMemory | Self::Flooding => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
-            Self::ActedBefore | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
-                ErrorCode::AllEnginesFailed
-            }
+            Self::ActedBefore
+            | Self::PageCrashed
+            | Self::BrowserLost
+            | Self::AloneLater
+            | Self::TakesBrowserDown
+            | Self::Unavailable(_)
+            | Self::Internal(_) => ErrorCode::AllEnginesFailed,
         }
     }
 
     /// Whether the failure is ours, so that the same page may succeed on another try.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
+        let is_of_browser = matches!(self, Self::PageCrashed | Self::BrowserLost | Self::AloneLater);
+        is_of_browser || matches!(self, Self::Proxy | Self::Unavailable(_) | Self::Internal(_))
     }
 
     /// Whether the page itself lies behind an ad host (a click counter, say), which was refused. A reader would get
@@ -129,6 +143,7 @@ impl RenderError {
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
             Self::OutOfMemory => "The page took more memory in the browser than one page may have.".into(),
+            Self::Flooding => "The page kept the browser busier than one page may.".into(),
             Self::NotHtml { content_type: Some(kind), .. } => {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }
@@ -140,7 +155,8 @@ impl RenderError {
                     .into()
             }
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
-            Self::BrowserLost => "The browser stopped while it loaded the page.".into(),
+            Self::BrowserLost | Self::AloneLater => "The browser stopped while it loaded the page.".into(),
+            Self::TakesBrowserDown => "The page takes the browser down.".into(),
             Self::Unavailable(_) => "No browser is available at the moment.".into(),
             Self::Internal(_) => "The browser failed to load the page.".into(),
         }
@@ -202,8 +218,10 @@ mod tests {
 
     #[test]
     fn only_failures_of_ours_are_tried_again() {
-        assert!(RenderError::BrowserLost.is_retryable());
+        assert!(RenderError::BrowserLost.is_retryable() && RenderError::AloneLater.is_retryable());
+        assert!(!RenderError::TakesBrowserDown.is_retryable());
         assert!(!RenderError::Timeout.is_retryable());
+        assert!(!RenderError::OutOfMemory.is_retryable() && !RenderError::Flooding.is_retryable());
         assert!(!RenderError::Dns.is_retryable() && !RenderError::ActedBefore.is_retryable());
     }
 }

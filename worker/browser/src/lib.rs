@@ -1,7 +1,7 @@
 //! The browser engine of scraping: a pool of Chromium processes that renders pages.
 //!
 //! ```text
-//! BrowserPool (pool)   N browsers x M pages, supervised
+//! BrowserPool (pool)   N browsers x M pages, supervised; pages under which one was lost: alone
 //!   BrowserProcess     one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page
@@ -13,6 +13,7 @@
 //!     intercept, locale, user_agent, egress   requests and certificates, place, name, refusals
 //!     consent          pop-ups that pictures do not show
 //!   outgrown           ends the page that takes too much memory
+//!   flooding           ends the page that keeps the browser from all others
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
 //! brought              cookies of a request, which no profile keeps
@@ -54,6 +55,7 @@ mod companion;
 mod consent;
 mod egress;
 mod error;
+mod flooding;
 mod intercept;
 mod kept;
 mod locale;

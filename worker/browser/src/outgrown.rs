@@ -50,11 +50,9 @@ pub(super) async fn watch(process: Arc<BrowserProcess>, bounds: PageBounds) {
             _ = tick.tick() => {}
         }
         // Without pages there is nothing to weigh, however long that lasts.
-        while process.open.load(Ordering::Acquire) == 0 {
-            tokio::select! {
-                () = process.cdp.closed().cancelled() => return,
-                () = process.lent.notified() => {}
-            }
+        tokio::select! {
+            () = process.cdp.closed().cancelled() => return,
+            () = process.busy() => {}
         }
         looks = looks.wrapping_add(1);
         let is_due = match process.counted_memory().await {

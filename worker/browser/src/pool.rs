@@ -11,8 +11,10 @@
 //!                                 launch the next one first, then drain and stop this one
 //! ```
 //!
-//! A page that is lent always comes back or dies with its browser; a render in a browser that dies fails
-//! with a retryable error at once.
+//! A page that is lent always comes back or dies with its browser; a page under which a browser was lost is rendered once
+//! more in one of its own (`alone`).
+
+mod alone;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +36,7 @@ use weir_shared::{blocking, lasting, random};
 use super::browser_process::{BrowserProcess, PageAccess};
 use super::error::RenderError;
 use super::outgrown::{self, PageBounds};
-use super::{RenderRequest, Rendered, page};
+use super::{RenderRequest, Rendered, flooding, page};
 
 /// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -197,6 +199,7 @@ struct Inner {
     /// Somebody wants a page without pictures, or with them.
     asked: Notify,
     asked_pictures: Notify,
+    suspects: alone::Suspects,
     counters: Counters,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -221,6 +224,7 @@ impl BrowserPool {
             freed: Notify::new(),
             asked: Notify::new(),
             asked_pictures: Notify::new(),
+            suspects: alone::Suspects::default(),
             counters: Counters::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -247,10 +251,27 @@ impl BrowserPool {
         }
     }
 
+    /// Beside other pages, or alone once a browser was lost under it.
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
+        let now = clock::instant();
+        // Alone it has half of its time at least; otherwise it comes back with all of it.
+        let until = now + request.deadline.saturating_duration_since(now) / 2;
+        if !self.inner.suspects.hold(request, now) {
+            match self.render_beside_others(kind, request).await {
+                Err(RenderError::BrowserLost) if !self.inner.stop.is_cancelled() => {}
+                outcome => return outcome,
+            }
+            self.inner.suspects.note(request, clock::instant());
+            if request.acting.has_begun() {
+                return Err(RenderError::BrowserLost);
+            }
+        }
+        alone::render(&self.inner, kind, request, until).await
+    }
+
+    async fn render_beside_others(&self, kind: Kind, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let lease = self.inner.lend(kind, request.holder, request.deadline).await?;
-        let outgrown = lease.process.outgrown.load(Ordering::Acquire);
         let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         if outcome.as_ref().is_ok_and(|rendered| rendered.is_follower) {
@@ -261,9 +282,6 @@ impl BrowserPool {
             Err(RenderError::Timeout) if clock::instant() < request.deadline => {
                 lease.process.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
-            }
-            Err(RenderError::PageCrashed) if lease.process.outgrown.load(Ordering::Acquire) != outgrown => {
-                Err(RenderError::OutOfMemory)
             }
             Err(e) if e.is_retryable() && lease.process.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
             outcome => outcome,
@@ -392,7 +410,7 @@ impl Inner {
                     // Under the lock, so the limit holds.
                     process.open.fetch_add(1, Ordering::AcqRel);
                     process.used.fetch_add(1, Ordering::AcqRel);
-                    process.lent.notify_one();
+                    process.lent.notify_waiters();
                     if let Some(holder) = holder {
                         state.guests.count(holder);
                     }
@@ -475,6 +493,7 @@ impl Inner {
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
+            self.tasks.spawn(flooding::watch(Arc::clone(&process)));
             let duration_ms = began.elapsed().as_millis() as u64;
             tracing::info!(browser.pid = process.pid, duration_ms, "browser started");
             Ok(process)

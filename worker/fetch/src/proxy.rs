@@ -15,6 +15,7 @@
 
 mod connection;
 mod metered;
+mod patient;
 mod target;
 
 use std::collections::BTreeSet;

@@ -185,7 +185,6 @@ const COMMON_FLAGS: &[&str] = &[
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-hang-monitor",
-    "--disable-ipc-flooding-protection",
     "--disable-notifications",
     "--deny-permission-prompts",
     "--mute-audio",
@@ -244,6 +243,8 @@ mod tests {
                 }
                 assert_eq!(flags.iter().filter(|f| f.starts_with("--headless")).count(), 1);
                 assert!(!flags.iter().any(|f| f.contains("no-sandbox") || f.contains("single-process")));
+                // A page that changes its address without end keeps the browser's own process from all others.
+                assert!(!flags.iter().any(|f| f.contains("flooding-protection")));
             }
         }
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
+/// A clock tick as programs are told of it, on every machine that runs a Chromium, milliseconds.
+const TICK_MS: u64 = 10;
+
 /// A process beyond doubt: pids are used again, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -44,6 +47,8 @@ pub(crate) struct Stat {
     state: u8,
     pub parent: u32,
     session: u32,
+    /// Processor time of all its threads, clock ticks.
+    worked: u64,
     pub threads: u64,
     pub started: u64,
     /// Pages in memory, those shared with others counted whole.
@@ -58,13 +63,15 @@ impl Stat {
     /// The program's name stands in parentheses and may hold anything, so fields count from the last one.
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line[line.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        let number = |at: usize| -> Option<u64> { fields.get(at)?.parse().ok() };
         Some(Self {
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
-            threads: fields.get(17)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-            resident: fields.get(21)?.parse().ok()?,
+            worked: number(11)? + number(12)?,
+            threads: number(17)?,
+            started: number(19)?,
+            resident: number(21)?,
         })
     }
 }
@@ -272,12 +279,48 @@ pub struct PageProcess {
 
 /// The processes of pages among the descendants of a browser's box.
 pub fn pages_of(browser: u32) -> Vec<PageProcess> {
-    let is_page = |pid: &u32| {
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        memchr::memmem::find(&command, b"--type=renderer").is_some()
-    };
-    let pages = family(browser).into_iter().filter(is_page);
+    let pages = family(browser).into_iter().filter(|pid| role_of(*pid) == Role::Page);
     pages.map(|pid| PageProcess { pid, memory: own_memory(pid) }).collect()
+}
+
+/// What a process of a browser is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It runs pages.
+    Page,
+    /// The browser's own, which all pages need, or what stands around it.
+    Own,
+    /// Another one that it has started.
+    Helper,
+}
+
+/// What a process of a browser has had of the processor since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkedProcess {
+    pub pid: u32,
+    pub role: Role,
+    pub worked: Duration,
+}
+
+/// A browser's box and all that descends from it.
+pub fn worked_in(browser: u32) -> Vec<WorkedProcess> {
+    let worked = |pid| {
+        let worked = Duration::from_millis(Stat::read(pid)?.worked * TICK_MS);
+        Some(WorkedProcess { pid, role: role_of(pid), worked })
+    };
+    family(browser).into_iter().filter_map(worked).collect()
+}
+
+fn role_of(pid: u32) -> Role {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let says = |word: &[u8]| memchr::memmem::find(&command, word).is_some();
+    if says(b"--type=renderer") {
+        Role::Page
+    } else if says(b"--type=") {
+        Role::Helper
+    } else {
+        Role::Own
+    }
 }
 
 /// What a process has that is not a file's, bytes.
@@ -319,7 +362,8 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let line = "42 (a b) c) S 1 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
-        let expected = Stat { state: b'S', parent: 1, session: 41, threads: 1, started: 987_654, resident: 2 };
+        let expected =
+            Stat { state: b'S', parent: 1, session: 41, worked: 11, threads: 1, started: 987_654, resident: 2 };
         assert_eq!(Stat::parse(line), Some(expected));
     }
 

@@ -124,6 +124,12 @@ pub fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
     started + timeout.saturating_sub(waited).max(timeout / 3)
 }
 
+/// Whether a page comes back without having lost a try; how often is bounded by its claims. A caller on the line would wait
+/// for longer than its time.
+fn is_free(error: &PageError, kind: JobKind) -> bool {
+    error.is_uncounted && kind != JobKind::Scrape
+}
+
 /// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
 pub fn judge(task: &PageTask, result: Tried) -> Outcome {
     let PageTask { context, page, spec, .. } = task;
@@ -138,6 +144,10 @@ pub fn judge(task: &PageTask, result: Tried) -> Outcome {
     };
     if let Some(pause_ms) = error.early_ms {
         return Outcome::Postponed { run_at: context.process.db.now().plus_ms(pause_ms) };
+    }
+    if is_free(&error, spec.kind) && !task.attempted.has_acted() {
+        pages.with_label_values(&["none", "retry"]).inc();
+        return Outcome::Lost { reason: "the browser was lost under it and others" };
     }
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
@@ -161,7 +171,16 @@ mod tests {
     use weir_shared::time::Timestamp;
 
     use super::*;
+    use crate::browser::RenderError;
     use crate::testing::claimed_page;
+
+    #[test]
+    fn a_jobs_page_that_waits_to_be_alone_loses_no_try() {
+        let (waits, lost) = (PageError::from(RenderError::AloneLater), PageError::from(RenderError::BrowserLost));
+        assert!(waits.is_retryable && lost.is_retryable);
+        assert!(is_free(&waits, JobKind::Batch) && is_free(&waits, JobKind::Crawl));
+        assert!(!is_free(&waits, JobKind::Scrape) && !is_free(&lost, JobKind::Batch));
+    }
 
     #[test]
     fn a_page_claimed_late_has_its_whole_timeout() {

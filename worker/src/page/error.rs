@@ -18,6 +18,8 @@ pub struct PageError {
     pub message: String,
     /// Another try may bring the page.
     pub is_retryable: bool,
+    /// It was not this page's doing, as far as anybody knows: the try is not counted, where nobody waits on the line.
+    pub is_uncounted: bool,
     /// Nothing has failed: another page goes first, and this one is to come back after so many milliseconds.
     pub early_ms: Option<i64>,
     /// The site wants to be asked again later, and the page can wait until then.
@@ -50,7 +52,15 @@ enum Fault {
 impl PageError {
     /// Final: another try would end the same way.
     pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_retryable: false, early_ms: None, rest: None, fault: Fault::Anybody }
+        Self {
+            code,
+            message: message.into(),
+            is_retryable: false,
+            is_uncounted: false,
+            early_ms: None,
+            rest: None,
+            fault: Fault::Anybody,
+        }
     }
 
     /// Worth another try.
@@ -104,7 +114,7 @@ impl From<FetchError> for PageError {
             _ => Fault::Anybody,
         };
         let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, early_ms: None, rest: None, fault }
+        Self { is_retryable, fault, ..Self::last(error.code(), error.message()) }
     }
 }
 
@@ -115,7 +125,7 @@ impl From<RenderError> for PageError {
             RenderError::Site(_) => Fault::Site,
             _ => Fault::Anybody,
         };
-        let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, early_ms: None, rest: None, fault }
+        let (is_retryable, is_uncounted) = (error.is_retryable(), matches!(error, RenderError::AloneLater));
+        Self { is_retryable, is_uncounted, fault, ..Self::last(error.code(), error.message()) }
     }
 }

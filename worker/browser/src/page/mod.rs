@@ -58,6 +58,8 @@ const SHOT_RESERVE: Duration = Duration::from_millis(1500);
 
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
+    let ended = process.ended();
+    let explained = |error| process.explained(ended, error);
     let work = async {
         let PageRoute { proxy, refuses_ads, own: own_exit } = PageRoute::of(process, request)?;
         let rules = Rules::of(process, request, refuses_ads);
@@ -66,7 +68,7 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
         // Where no other page of the site was lately, none is expected.
         let keep = key.clone().filter(|key| process.begins(key));
         if let Some(page) = left_by_another(process, request, key).await {
-            match rules.render(page, keep.clone()).await {
+            match rules.render(page, keep.clone()).await.map_err(explained) {
                 // Perhaps for what was there before.
                 Err(RenderError::PageCrashed | RenderError::Internal(_)) => {}
                 // Perhaps the tab was slow to leave the empty document.
@@ -82,7 +84,7 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
             None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
         page.tab.exit = own_exit;
-        rules.render(page, keep).await
+        rules.render(page, keep).await.map_err(explained)
     };
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
 }

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::metered::Metered;
+use super::patient::{Heads, Patient};
 use super::target::{CONNECT_TIMEOUT, Refusal, Target, within};
 use super::{MAX_HEAD, Shared, count};
 use crate::upstream::{self, BoxStream};
@@ -42,6 +43,7 @@ pub(super) struct ClientConnection {
 pub(super) struct Origin {
     authority: String,
     sender: SendRequest<OriginBody>,
+    heads: Heads,
 }
 
 impl ClientConnection {
@@ -163,6 +165,8 @@ impl ClientConnection {
             }
             None => self.shared.open(target, checked).await?,
         };
+        let heads = Heads::default();
+        let stream = Patient { stream, heads: heads.clone() };
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(MAX_HEAD)
             .max_headers(256)
@@ -179,7 +183,7 @@ impl ClientConnection {
                 () = stop.cancelled() => {}
             }
         });
-        let mut origin = Origin { authority, sender };
+        let mut origin = Origin { authority, sender, heads };
         let answer = origin.send(request).await.map_err(|_| Refusal::Answer)?;
         Ok((origin, answer))
     }
@@ -209,10 +213,14 @@ impl ClientConnection {
 
 impl Origin {
     /// The answer; on failure the request when nothing of it was sent.
-    async fn send(&mut self, request: Request<OriginBody>) -> Result<Response<Incoming>, Option<Request<OriginBody>>> {
+    async fn send(
+        &mut self,
+        mut request: Request<OriginBody>,
+    ) -> Result<Response<Incoming>, Option<Request<OriginBody>>> {
         if self.sender.ready().await.is_err() {
             return Err(Some(request));
         }
+        self.heads.count_for(&mut request);
         self.sender.try_send_request(request).await.map_err(|mut error| error.take_message())
     }
 }

@@ -223,6 +223,34 @@ async fn a_second_length_never_passes() {
 }
 
 #[tokio::test]
+async fn an_origin_that_promises_an_answer_without_end_is_cut_and_a_few_promises_are_none_of_our_business() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let flooded = tokio::spawn(async move {
+        let (mut few, _) = listener.accept().await.unwrap();
+        let promises = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n".repeat(3);
+        let _ = few.read(&mut [0; 4096]).await.unwrap();
+        let answer = format!("{promises}HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nthere");
+        few.write_all(answer.as_bytes()).await.unwrap();
+        let (mut endless, _) = listener.accept().await.unwrap();
+        let promises = "HTTP/1.1 100 X\r\n\r\n".repeat(200);
+        let mut sent = 0_usize;
+        // It ends when the other side has hung up.
+        while endless.write_all(promises.as_bytes()).await.is_ok() {
+            sent += promises.len();
+            assert!(sent < 64 << 20, "nobody hangs up");
+        }
+    });
+    let proxy = proxy().await;
+    let request = format!("GET http://site.test:{port}/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    let answer = ask(&proxy, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("there"), "{answer}");
+    let answer = ask(&proxy, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    flooded.await.unwrap();
+}
+
+#[tokio::test]
 async fn unreachable_targets_say_so() {
     let proxy = proxy().await;
     let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
