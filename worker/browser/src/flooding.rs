@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use weir_sandbox::process::{self, Role, WorkedProcess};
+use weir_shared::blocking;
 use weir_shared::clock::Stopwatch;
 
 use super::browser_process::BrowserProcess;
@@ -77,7 +78,7 @@ async fn ask(process: &BrowserProcess) {
 }
 
 async fn look_at(browser: u32) -> Vec<WorkedProcess> {
-    tokio::task::spawn_blocking(move || process::worked_in(browser)).await.unwrap_or_default()
+    blocking::run(move || process::worked_in(browser)).await.unwrap_or_default()
 }
 
 /// The page that has to end after a browser has not answered for `elapsed`, if any has.
