@@ -61,12 +61,15 @@ first_on! {
             assert!(took >= Duration::from_secs(2), "{key}: {took:?}");
             assert_eq!(site.hit_count(&format!("/rests/{key}/")).await, 2, "{key}");
         }
-        // In a browser, too; there the site is asked once more for when.
-        let shot = json!({ "url": site.url("/rests/shot/1?for=3"), "formats": ["markdown", "screenshot"], "timeout": 40_000 });
+        // In a browser, too, where nothing has been done but to look; there the site is asked once more for when.
+        let look = json!([{ "type": "scrape" }]);
+        let formats = json!(["markdown", "screenshot"]);
+        let shot =
+            json!({ "url": site.url("/rests/shot/1?for=3"), "formats": formats, "actions": look, "timeout": 40_000 });
         let document = service.post("/v2/scrape", &shot).await.ok()["data"].clone();
         assert!(document["metadata"]["statusCode"] == 200 && document["screenshot"].is_string(), "{document}");
         assert_eq!(site.hit_count("/rests/shot/").await, 3);
-        let acts = json!({ "url": site.url("/rests/acts/1?for=3"), "actions": [{ "type": "scrape" }], "timeout": 40_000 });
+        let acts = json!({ "url": site.url("/rests/acts/1?for=3"), "actions": [{ "type": "click", "selector": "body" }], "timeout": 40_000 });
         let document = service.post("/v2/scrape", &acts).await.ok()["data"].clone();
         assert_eq!((statuses(&[document]), site.hit_count("/rests/acts/").await), (vec![429], 1), "actions have their effect once");
         // What its time is too short for is told at once.
