@@ -12,6 +12,8 @@ use super::{Db, StoreResult, Tx};
 
 /// Jobs that are looked at together.
 const JOBS: i64 = 100;
+/// Pages of a job in one transaction.
+const PAGES: usize = 500;
 /// Stands for the time by which a clock was ahead where nobody knows: nothing is further away than that.
 const UNKNOWN: i64 = i64::MAX / 4;
 
@@ -69,17 +71,11 @@ async fn pages(db: &Db, job: JobId, by: i64, now: Timestamp, ahead: Timestamp) -
     );
     const ANY: &str =
         sql!("SELECT EXISTS (", WHICH, ") OR EXISTS (SELECT 1 FROM job WHERE id = $1 AND last_served > $3)");
-    const DUE: &str = sql!(
-        "UPDATE page SET run_at = CASE WHEN run_at - $4 > $2 THEN run_at - $4 ELSE $2 END WHERE id IN (",
-        WHICH,
-        ")"
-    );
-    // In the order of their keys, and none that somebody else writes: no two transactions wait for each other.
-    const FREE: &str = sql!(
-        "UPDATE page SET run_at = CASE WHEN run_at - $4 > $2 THEN run_at - $4 ELSE $2 END WHERE id IN (",
-        WHICH,
-        " ORDER BY id FOR UPDATE SKIP LOCKED)"
-    );
+    const SET: &str = "UPDATE page SET run_at = CASE WHEN run_at - $4 > $2 THEN run_at - $4 ELSE $2 END WHERE id IN (";
+    const PART: &str = sql!(WHICH, " AND idx > $5 ORDER BY idx LIMIT $6");
+    const DUE: &str = sql!(SET, PART, ") RETURNING idx");
+    // None that somebody else writes: no two transactions wait for each other.
+    const FREE: &str = sql!(SET, PART, " FOR UPDATE SKIP LOCKED) RETURNING idx");
     const JOB: &str = "UPDATE job SET due_at = 0, last_served = CASE WHEN last_served > $2 THEN $2 ELSE last_served END \
         WHERE id = $1 AND (due_at > $2 OR last_served > $2)";
     let is_any: (bool,) =
@@ -87,18 +83,22 @@ async fn pages(db: &Db, job: JobId, by: i64, now: Timestamp, ahead: Timestamp) -
     if !is_any.0 {
         return Ok(0);
     }
-    let mut tx = db.begin().await?;
-    let done = match &mut tx {
-        Tx::Sqlite(tx) => {
-            sqlx::query(DUE).bind(job).bind(now).bind(ahead).bind(by).execute(&mut **tx).await?.rows_affected()
+    let (mut released, mut last) = (0, -1);
+    loop {
+        let mut tx = db.begin().await?;
+        let sql = if matches!(tx, Tx::Sqlite(_)) { DUE } else { FREE };
+        let part: Vec<(i64,)> = on_db!(&mut tx, |conn| {
+            let query = sqlx::query_as(sql).bind(job).bind(now).bind(ahead).bind(by);
+            query.bind(last).bind(PAGES as i64).fetch_all(conn).await?
+        });
+        on_db!(&mut tx, |conn| sqlx::query(JOB).bind(job).bind(now).execute(conn).await?.rows_affected());
+        tx.commit().await?;
+        released += part.len() as u64;
+        last = part.iter().map(|page| page.0).max().unwrap_or(last);
+        if part.len() < PAGES {
+            return Ok(released);
         }
-        Tx::Postgres(tx) => {
-            sqlx::query(FREE).bind(job).bind(now).bind(ahead).bind(by).execute(&mut **tx).await?.rows_affected()
-        }
-    };
-    on_db!(&mut tx, |conn| sqlx::query(JOB).bind(job).bind(now).execute(conn).await?.rows_affected());
-    tx.commit().await?;
-    Ok(done)
+    }
 }
 
 #[cfg(test)]
