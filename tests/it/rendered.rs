@@ -40,7 +40,7 @@ async fn a_page_is_answered_as_it_stands_whatever_hinders_its_end() {
     pages.put_with("/nothing", 204, "");
     // Nobody ever answers it.
     let hung = pages.hold("/hung.js");
-    let (plain, short) = (json!({}), json!({ "timeout": 8_000 }));
+    let (plain, short) = (json!({}), json!({ "timeout": 10_000 }));
     let mut asked: Vec<(String, Value, &str)> = [
         ("/app", "location.href = 'myapp://open'"),
         ("/app-later", "setTimeout(() => location.href = 'myapp://open', 300)"),
