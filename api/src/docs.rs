@@ -51,7 +51,7 @@ pub async fn document(routes: fn() -> Vec<Described>) -> HttpResponse {
         .insert_header(ContentType::json())
         .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"))
         .insert_header((header::CACHE_CONTROL, "no-cache"))
-        .body(openapi::text(routes))
+        .body(openapi::text(routes).await)
 }
 
 /// `GET /docs`.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::feedback::{Feedback, JobFeedback, Subject, parse_feedback, parse_search_feedback};
 use weir_shared::ids::JobId;
 use weir_shared::store::feedback::{self, NewFeedback, Noted};
@@ -34,7 +35,7 @@ struct Body {
 
 /// What the API's document says of a search's.
 pub fn doc_of_search() -> Operation {
-    let read = |body: &Value| parse_search_feedback(body).map(|feedback| format!("{feedback:?}"));
+    let read = |body: &Value| parse_search_feedback(body).map(Reading::of);
     let good =
         json!({"rating": "good", "valuableSources": [{"url": "https://example.com", "reason": "It has the numbers."}]});
     let text = "What was good or bad about a search of the last day. One word is kept for each search, the first.";
@@ -46,7 +47,7 @@ pub fn doc_of_search() -> Operation {
 
 /// What the API's document says of any result's.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_feedback(body).map(|feedback| format!("{feedback:?}"));
+    let read = |body: &Value| parse_feedback(body).map(Reading::of);
     let id = "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f";
     let brief = json!({"endpoint": "scrape", "jobId": id, "rating": "bad"});
     let whole =

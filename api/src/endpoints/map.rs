@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use weir_shared::clock;
 use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::map::{CREDITS, MapAnswer, MapRequest};
 use weir_shared::domain::scrape_request::parse_map;
 use weir_shared::domain::target::RequestContext;
@@ -46,7 +47,7 @@ const LATE: Late = Late {
 pub fn doc() -> Operation {
     let text = "The addresses of a site, from its sitemaps, its page, some further pages and what the team has scraped. A \
         name that does not exist is answered with status 200 and `success: false`.";
-    let read = |body: &Value| parse_map(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_map(body, RequestContext::ANYWHERE).map(Reading::of);
     Operation::new(Group::Map, "map", "List a site's addresses", text)
         .body(
             "MapRequest",

@@ -1,21 +1,23 @@
 //! What tools take, out of the API's document: the fields of a route's body, its path and its query.
 
-use std::sync::OnceLock;
-
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+use weir_shared::blocking;
 use weir_shared::domain::scrape_request::NOT_FOR_FILES;
 
 use super::tools::{CREDITS, Effect, INTERACT, MONITOR_CHECK, PARSE, TOOLS, Tool};
 use crate::openapi::{self, Described, Operation};
 
-/// The tools as they are listed, made once: the readers of bodies are asked for what they take.
-pub fn listed(routes: fn() -> Vec<Described>) -> &'static [Listed] {
-    static LISTED: OnceLock<Vec<Listed>> = OnceLock::new();
-    LISTED.get_or_init(|| {
+/// The tools as they are listed, made once: the readers of bodies are asked for what they take. That takes a second, for
+/// which no call stands behind it.
+pub async fn listed(routes: fn() -> Vec<Described>) -> &'static [Listed] {
+    static LISTED: OnceCell<Vec<Listed>> = OnceCell::const_new();
+    let make = move || {
         let routes = routes();
         TOOLS.iter().map(|tool| list(&routes, tool)).collect()
-    })
+    };
+    LISTED.get_or_init(|| async { blocking::run(make).await.unwrap_or_else(|_| make()) }).await
 }
 
 /// What the API's document says of a route.

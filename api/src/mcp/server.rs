@@ -242,7 +242,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(schema::listed(self.routes).to_vec()))
+        Ok(ListToolsResult::with_all_items(schema::listed(self.routes).await.to_vec()))
     }
 
     async fn call_tool(

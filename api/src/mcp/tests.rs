@@ -21,9 +21,9 @@ fn every_tool_is_a_route_of_the_document() {
     }
 }
 
-#[test]
-fn what_a_tool_takes_is_what_its_route_takes() {
-    let listed = schema::listed(operations);
+#[tokio::test]
+async fn what_a_tool_takes_is_what_its_route_takes() {
+    let listed = schema::listed(operations).await;
     assert_eq!(listed.len(), TOOLS.len());
     for (tool, listed) in TOOLS.iter().zip(listed) {
         let fields = &listed.input_schema["properties"];

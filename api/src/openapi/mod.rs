@@ -6,12 +6,13 @@ mod operation;
 mod words;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
 pub use operation::{Body, Group, MakeSchema, Operation};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+use weir_shared::blocking;
 use weir_shared::error_code::ErrorCode;
 pub use words::WITHOUT_EFFECT;
 
@@ -23,10 +24,11 @@ const INTRODUCTION: &str = "Compatible with the v2 API of the official Firecrawl
 /// A method and path with what the document says of it.
 pub type Described = (&'static str, String, Operation);
 
-/// The document of the process's routes as text, made once.
-pub fn text(routes: fn() -> Vec<Described>) -> &'static str {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| document(routes()).to_string())
+/// The document of the process's routes as text, made once. That takes a second, for which no call stands behind it.
+pub async fn text(routes: fn() -> Vec<Described>) -> &'static str {
+    static TEXT: OnceCell<String> = OnceCell::const_new();
+    let make = move || document(routes()).to_string();
+    TEXT.get_or_init(|| async { blocking::run(make).await.unwrap_or_else(|_| make()) }).await
 }
 
 /// The document of these routes, in their order.

@@ -3,11 +3,11 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
-use weir_shared::domain::describe;
+use weir_shared::domain::describe::{self, Reading};
 use weir_shared::domain::validation::ValidationError;
 
 /// Reads a body as the handler does; the text says what was read.
-pub type Read = fn(&Value) -> Result<String, ValidationError>;
+pub type Read = fn(&Value) -> Result<Reading, ValidationError>;
 
 /// Which operations are read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,15 +13,31 @@
 //! What a schema cannot say (one field or the other, never both) stays with the reader, and with the words beside the
 //! schema.
 
-use std::collections::HashMap;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
 use super::asked;
 use super::validation::{Issue, Path, ValidationError};
 
-/// A reader of bodies: the text says what was read, so that equal texts are equal readings.
-pub type Reader<'r> = &'r dyn Fn(&Value) -> Result<String, ValidationError>;
+/// What a reader has made of a body. Readings that are written alike are alike.
+#[derive(Debug)]
+pub struct Reading(Box<dyn fmt::Debug>);
+
+impl Reading {
+    /// A reader's answer: `parse(body).map(Reading::of)`.
+    pub fn of(read: impl fmt::Debug + 'static) -> Self {
+        Self(Box::new(read))
+    }
+
+    /// To be compared. It takes longer than the reading.
+    fn text(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// A reader of bodies.
+pub type Reader<'r> = &'r dyn Fn(&Value) -> Result<Reading, ValidationError>;
 
 /// The schema of the bodies that `read` accepts. `valid` is one that it does accept, with nothing in it that could be
 /// left out.
@@ -42,8 +58,7 @@ struct Learner<'r> {
 
 /// What came of one reading.
 struct Probe {
-    outcome: Result<String, ValidationError>,
-    asked: HashMap<Path, Vec<&'static str>>,
+    outcome: Result<Reading, ValidationError>,
 }
 
 impl Probe {
@@ -68,8 +83,17 @@ impl Probe {
 
 impl Learner<'_> {
     fn probe(&self, body: &Value) -> Probe {
-        let (outcome, asked) = asked::recording(|| (self.read)(body));
-        Probe { outcome, asked }
+        Probe { outcome: (self.read)(body) }
+    }
+
+    /// The keys that the object at `path` is asked for; `None`: it is asked for none.
+    fn names(&self, body: &Value, path: &Path) -> Option<Vec<&'static str>> {
+        asked::recording(path, || (self.read)(body)).1
+    }
+
+    /// What is read, as text; `None`: something is wrong with the body.
+    fn read_as(&self, body: &Value) -> Option<String> {
+        (self.read)(body).ok().map(|reading| reading.text())
     }
 
     fn probe_with(&self, base: &Value, path: &Path, value: Value) -> Probe {
@@ -130,7 +154,7 @@ impl Learner<'_> {
         set(&mut shape, "minimum", least);
         set(&mut shape, "maximum", most);
         // A default is among the numbers of what is read, or among those in another unit.
-        let Ok(plain) = &self.probe(base).outcome else { return shape };
+        let Some(plain) = self.read_as(base) else { return shape };
         let numbers = plain.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<i64>().ok());
         let mut guesses: Vec<i64> = numbers.flat_map(|n| [n, n / 1_000]).collect();
         guesses.extend(guesses.clone().iter().map(|n| n + 1));
@@ -170,7 +194,7 @@ impl Learner<'_> {
 
     /// `base` holds an object at `path`, empty or as it must be.
     fn object(&self, base: &Value, path: &Path) -> Value {
-        let Some(names) = self.probe(base).asked.remove(path) else { return self.map(base, path) };
+        let Some(names) = self.names(base, path) else { return self.map(base, path) };
         // Each kind may have fields of its own. What is wrong with a kind alone is said of its fields.
         let at = below(path, "type".into());
         let kinds = names.contains(&"type").then(|| self.probe_with(base, &at, json!("")));
@@ -187,7 +211,7 @@ impl Learner<'_> {
         let mut variants: Vec<Value> = Vec::new();
         for kind in kinds {
             let base = with(base, path, json!({"type": kind}));
-            let asked = self.probe(&base).asked.remove(path).unwrap_or_default();
+            let asked = self.names(&base, path).unwrap_or_default();
             let mut shape = self.properties(&base, path, &asked);
             shape["properties"]["type"] = json!({"type": "string", "enum": [kind]});
             shape["required"] = required_with_type(&shape["required"]);
@@ -243,12 +267,9 @@ impl Learner<'_> {
         path: &Path,
         guesses: impl IntoIterator<Item = Value>,
     ) -> Value {
-        let plain = self.probe(base).outcome;
-        if plain.is_err() {
-            return shape;
-        }
-        let (same, other): (Vec<Value>, Vec<Value>) =
-            guesses.into_iter().partition(|guess| self.probe_with(base, path, guess.clone()).outcome == plain);
+        let Some(plain) = self.read_as(base) else { return shape };
+        let is_same = |guess: &Value| self.read_as(&with(base, path, guess.clone())).as_ref() == Some(&plain);
+        let (same, other): (Vec<Value>, Vec<Value>) = guesses.into_iter().partition(is_same);
         if let (Some(default), false) = (same.into_iter().next(), other.is_empty()) {
             shape["default"] = default;
         }
@@ -336,7 +357,7 @@ mod tests {
     const ANYWHERE: RequestContext<'_> = RequestContext { knows_host: &|_| false };
 
     fn scrape() -> Value {
-        let read = |body: &Value| parse_scrape(body, ANYWHERE).map(|request| format!("{request:?}"));
+        let read = |body: &Value| parse_scrape(body, ANYWHERE).map(Reading::of);
         body_schema(&read, &json!({"url": "example.com"}))
     }
 
@@ -388,25 +409,25 @@ mod tests {
     #[test]
     fn every_reader_can_be_described() {
         let valid = json!({"url": "example.com"});
-        let crawl = body_schema(&|body| parse_crawl(body, ANYWHERE).map(|r| format!("{r:?}")), &valid);
+        let crawl = body_schema(&|body| parse_crawl(body, ANYWHERE).map(Reading::of), &valid);
         assert_eq!(crawl["properties"]["limit"]["default"], 10_000);
         assert_eq!(crawl["properties"]["delay"]["type"], json!(["number", "null"]));
         assert!(crawl.to_string().contains("onlyMainContent"));
-        let map = body_schema(&|body| parse_map(body, ANYWHERE).map(|r| format!("{r:?}")), &valid);
+        let map = body_schema(&|body| parse_map(body, ANYWHERE).map(Reading::of), &valid);
         assert_eq!(map["properties"]["limit"]["default"], 5_000);
         let valid = json!({"urls": ["example.com"]});
-        let batch = body_schema(&|body| parse_batch(body, ANYWHERE).map(|r| format!("{r:?}")), &valid);
+        let batch = body_schema(&|body| parse_batch(body, ANYWHERE).map(Reading::of), &valid);
         assert_eq!(batch["properties"]["urls"], json!({"type": "array", "minItems": 1, "items": {"type": "string"}}));
         assert_eq!(batch["properties"]["appendToId"]["format"], "uuid");
-        let browser = body_schema(&|body| parse_create(body).map(|r| format!("{r:?}")), &json!({}));
+        let browser = body_schema(&|body| parse_create(body).map(Reading::of), &json!({}));
         assert_eq!(
             browser["properties"]["ttl"],
             json!({"type": "integer", "minimum": 30, "maximum": 3_600, "default": 600})
         );
-        let execute = body_schema(&|body| parse_execute(body).map(|r| format!("{r:?}")), &json!({"code": "1"}));
+        let execute = body_schema(&|body| parse_execute(body).map(Reading::of), &json!({"code": "1"}));
         assert_eq!(execute["properties"]["language"]["default"], "node");
         assert_eq!(execute["properties"]["timeout"]["default"], 30);
-        let interact = body_schema(&|body| parse_interact(body).map(|r| format!("{r:?}")), &json!({"code": "1"}));
+        let interact = body_schema(&|body| parse_interact(body).map(Reading::of), &json!({"code": "1"}));
         assert_eq!(interact["properties"]["timeout"]["default"], 30);
         assert_eq!(interact["required"], Value::Null);
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use weir_shared::domain::api_version::ApiVersion;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::reach;
 use weir_shared::domain::scrape_request::{AgentRequest, parse_agent};
@@ -48,7 +49,7 @@ pub fn doc() -> Operation {
     let text = "Has an agent look for what the prompt asks: it searches (where this service has a search backend), maps, reads \
         pages and uses forms, step by step, until it knows or meets a bound. It answers by `schema`, or in words with its \
         sources, and outlives any process.";
-    let read = |body: &Value| parse_agent(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_agent(body, RequestContext::ANYWHERE).map(Reading::of);
     let schema = json!({"type": "object", "properties": {"founded": {"type": "integer"}}, "required": ["founded"]});
     Operation::new(Group::Agent, "startAgent", "Start an agent", text)
         .body(

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use weir_shared::clock::Stopwatch;
 use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
@@ -55,7 +56,7 @@ pub fn doc() -> Operation {
     // Whether there are options at all is about the body, not about what is read of it.
     let read = |body: &Value| {
         let request = parse_batch(body, RequestContext::ANYWHERE)?;
-        Ok(format!("{:?}", BatchRequest { has_options: false, ..request }))
+        Ok(Reading::of(BatchRequest { has_options: false, ..request }))
     };
     let webhook =
         json!({"url": "https://example.com/hook", "events": ["completed"], "headers": {"X-Team": "research"}});

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::session::parse_create;
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions::SessionRow;
@@ -38,7 +39,7 @@ pub fn doc() -> Operation {
     let text = "Starts a Chromium of the caller's own in a box. Drive it by code (execute) or connect Playwright or \
         Puppeteer to `cdpUrl`; watch or use it at the live views. The addresses are the only secret that they need. It costs \
         2 credits a minute, by the second.";
-    let read = |body: &Value| parse_create(body).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_create(body).map(Reading::of);
     Operation::new(Group::Browser, "createBrowserSession", "Start a session", text)
         .optional_body(
             "BrowserRequest",

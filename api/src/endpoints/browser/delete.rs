@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
@@ -42,7 +43,7 @@ pub fn doc_by_body() -> Operation {
     let text = "The same as with the id in the path.";
     let example = json!({"id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f"});
     answers(Operation::new(Group::Browser, "deleteBrowserSessionByBody", "End a session named in the body", text))
-        .body("DeleteBrowserRequest", parse_delete, vec![("A session", example)])
+        .body("DeleteBrowserRequest", |body| parse_delete(body).map(Reading::of), vec![("A session", example)])
         .errors(&[403, 404])
 }
 

@@ -10,6 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::session::{EndReason, SessionState, parse_execute};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::sessions::SessionRow;
@@ -84,7 +85,7 @@ pub fn doc() -> Operation {
     let text = "Runs code in a box beside the session's browser: node and python have `page`, `context` and `browser` of \
         Playwright and keep their state from call to call, bash has agent-browser. Code that failed or ran into its timeout \
         is a normal answer with an `error`.";
-    let read = |body: &serde_json::Value| parse_execute(body).map(|request| format!("{request:?}"));
+    let read = |body: &serde_json::Value| parse_execute(body).map(Reading::of);
     Operation::new(Group::Browser, "executeInBrowserSession", "Run code", text)
         .body(
             "ExecuteRequest",

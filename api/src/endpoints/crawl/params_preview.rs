@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_preview;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
@@ -30,7 +31,7 @@ struct Body {
 /// What the API's document says of it.
 pub fn doc() -> Operation {
     let text = "Turns a sentence into the options of a crawl, without starting one. It costs nothing.";
-    let read = |body: &Value| parse_preview(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_preview(body, RequestContext::ANYWHERE).map(Reading::of);
     let example = json!({"url": "https://example.com", "prompt": "Only the blog, at most 20 pages"});
     Operation::new(Group::Crawl, "previewCrawl", "Preview a crawl's options", text)
         .body("PreviewRequest", read, vec![("A blog", example)])

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
@@ -58,7 +59,7 @@ pub fn doc() -> Operation {
     let text = "Accepts a crawl and answers before any page is fetched. Pages are found by the links of pages and by \
         sitemaps, as robots.txt allows. Options of pages stand under `scrapeOptions`. A `prompt` is turned into options; \
         those that the body names win.";
-    let read = |body: &Value| parse_crawl(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_crawl(body, RequestContext::ANYWHERE).map(Reading::of);
     Operation::new(Group::Crawl, "startCrawl", "Start a crawl", text)
         .header("x-idempotency-key", json!({"type": "string", "format": "uuid"}), idempotency::TEXT)
         .body(

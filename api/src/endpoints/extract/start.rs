@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::scrape_request::{ExtractRequest, parse_extract};
 use weir_shared::domain::target::RequestContext;
@@ -39,7 +40,7 @@ pub fn doc() -> Operation {
     let text = "Has a language model read data out of pages: of addresses, of whole sites (`https://example.com/*`), or, with \
         `enableWebSearch` or without addresses, of what a search finds. Each page is read by itself; what they say is put \
         together by the schema, and where they differ the answer's `warning` names both.";
-    let read = |body: &Value| parse_extract(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_extract(body, RequestContext::ANYWHERE).map(Reading::of);
     Operation::new(Group::Extract, "startExtract", "Start an extraction", text)
         .body("ExtractRequest", read, examples())
         .answer::<Body>("It is accepted.")

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::action::Action;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::profile::ProfileUse;
@@ -116,7 +117,7 @@ pub fn doc() -> Operation {
     let text = "Runs code, or has an agent work on a prompt, in a browser that stands on the scraped page. The first call \
         opens it; every further one finds it as the last left it. Exactly one of `code` and `prompt`; prompts need a \
         language model. `id` is a document's `metadata.scrapeId`.";
-    let read = |body: &Value| parse_interact(body).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_interact(body).map(Reading::of);
     Operation::new(Group::Interact, "interact", "Go on from a scrape", text)
         .body(
             "InteractRequest",

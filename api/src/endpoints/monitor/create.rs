@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::monitor::{MonitorSpec, MonitorStatus};
 use weir_shared::domain::scrape_request::{DEFAULT_RETENTION_DAYS, parse_monitor};
 use weir_shared::domain::target::RequestContext;
@@ -22,7 +23,7 @@ pub fn doc() -> Operation {
     let text = "Has pages, crawls or searches looked at by a schedule: five fields of cron, or words such as `every 30 \
         minutes`, in a time zone. The first check remembers what is there; later ones tell what is new, changed, removed \
         or the same. `ignore` and `onlyIf` say which differences do not count.";
-    let read = |body: &Value| parse_monitor(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_monitor(body, RequestContext::ANYWHERE).map(Reading::of);
     let schedule = json!({"text": "every 30 minutes"});
     let least = json!({"name": "Prices", "schedule": schedule, "targets": [{"type": "scrape", "urls": ["https://example.com"]}]});
     let crawl = json!({"type": "crawl", "url": "https://example.com/docs", "crawlOptions": {"limit": 50},

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::validation::{Fields, Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{CheckId, MonitorId};
@@ -28,7 +29,7 @@ struct Body {
 /// What the API's document says of it.
 pub fn doc() -> Operation {
     let text = "Looks at once, beside the schedule; a paused monitor, too. One check of a monitor runs at a time.";
-    let read = |body: &Value| parse(body).map(|()| String::new());
+    let read = |body: &Value| parse(body).map(Reading::of);
     Operation::new(Group::Monitor, "runMonitor", "Look now", text)
         .optional_body("MonitorRunRequest", read, vec![("Nothing", json!({}))])
         .answer::<Body>("The check, which waits for a worker.")

@@ -4,6 +4,7 @@
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_monitor_change;
 use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::MonitorId;
@@ -22,8 +23,7 @@ pub fn doc() -> Operation {
     let text = "Changes what the body names; null takes away goal, webhook or notification. A target with an id that the \
         monitor has goes on with that one's history, and so does one without an id that watches some of the same. Paused \
         monitors are not looked at.";
-    let read =
-        |body: &Value| parse_monitor_change(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_monitor_change(body, RequestContext::ANYWHERE).map(Reading::of);
     Operation::new(Group::Monitor, "updateMonitor", "Change a monitor", text)
         .body(
             "MonitorChange",

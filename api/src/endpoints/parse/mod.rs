@@ -24,6 +24,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::{parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
@@ -59,8 +60,8 @@ async fn in_time<T>(receiving: impl Future<Output = ApiResult<T>>) -> ApiResult<
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_upload(body).map(|request| format!("{request:?}"));
-    let read_ref = |body: &Value| parse_upload_ref(body).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_upload(body).map(Reading::of);
+    let read_ref = |body: &Value| parse_upload_ref(body).map(Reading::of);
     let text = "Reads a file that is sent in the part `file`: Word, OpenDocument, RTF, Excel, PowerPoint, EPUB, PDF, HTML, \
         CSV, pictures. `options` is a JSON text with the options of a scrape that mean something for a file. Up to 50 MB. \
         A file that was sent to an address of /v2/parse/upload-url is named by its `uploadRef`, in JSON.";

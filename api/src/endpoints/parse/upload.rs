@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use weir_shared::blocking;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_announced;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
@@ -64,7 +65,7 @@ struct Taken {
 
 /// What the API's document says of the address.
 pub fn doc_url() -> Operation {
-    let read = |body: &Value| parse_announced(body).map(|file| format!("{file:?}"));
+    let read = |body: &Value| parse_announced(body).map(Reading::of);
     let text = "An address that a file can be sent to without a key, and the `uploadRef` that POST /v2/parse reads it by. \
         Both are good for an hour; a team has ten of them in a day whose files were not parsed.";
     let file = json!({"filename": "report.docx"});

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape_request::parse_scrape;
 use weir_shared::domain::target::RequestContext;
@@ -29,7 +30,7 @@ pub(in crate::endpoints) struct Body<'a> {
 
 /// `POST /v2/scrape` in the API's document.
 pub fn doc_run() -> Operation {
-    let read = |body: &Value| parse_scrape(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_scrape(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "Fetches one page, over HTTP or rendered in a browser as it needs, and answers when it is done. A page \
         that answers with an error is a success with `metadata.statusCode`; a name that does not exist is answered with \
         status 200 and `success: false`.";

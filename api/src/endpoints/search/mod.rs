@@ -20,6 +20,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 use weir_shared::clock;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::parse_search;
@@ -49,7 +50,7 @@ use crate::openapi::{Group, Operation};
 pub fn doc() -> Operation {
     let text = "Searches the web, news or pictures by the search backends of this service, and scrapes the hits where \
         `scrapeOptions` names formats. A hit whose page fails stays a hit, with the reason in `metadata.error`.";
-    let read = |body: &Value| parse_search(body).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_search(body).map(Reading::of);
     Operation::new(Group::Search, "search", "Search the web", text)
         .body(
             "SearchRequest",

@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::{BatchRequest, parse_v1_batch};
 use weir_shared::domain::target::RequestContext;
 
@@ -16,7 +17,7 @@ use crate::openapi::{Group, Operation};
 pub fn doc() -> Operation {
     let read = |body: &Value| {
         let request = parse_v1_batch(body, RequestContext::ANYWHERE)?;
-        Ok(format!("{:?}", BatchRequest { has_options: false, ..request }))
+        Ok(Reading::of(BatchRequest { has_options: false, ..request }))
     };
     let text = "As in version 2. Options of pages are those of a scrape of version 1, and an invalid address fails the \
         request unless `ignoreInvalidURLs` says otherwise.";

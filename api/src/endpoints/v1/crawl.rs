@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_v1_crawl;
 use weir_shared::domain::target::RequestContext;
 
@@ -14,7 +15,7 @@ use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_v1_crawl(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_crawl(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "As in version 2, without `prompt`. `scrapeOptions` are those of a scrape of version 1.";
     Operation::new(Group::V1, "startCrawlV1", "Start a crawl", text)
         .header("x-idempotency-key", json!({"type": "string", "format": "uuid"}), idempotency::TEXT)

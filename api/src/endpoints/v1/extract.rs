@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::Value;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_v1_extract;
 use weir_shared::domain::target::RequestContext;
 
@@ -13,7 +14,7 @@ use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_v1_extract(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_extract(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "As in version 2, but that invalid addresses fail the request unless `ignoreInvalidURLs` is given.";
     Operation::new(Group::V1, "startExtractV1", "Start an extraction", text)
         .body("ExtractRequestV1", read, examples())

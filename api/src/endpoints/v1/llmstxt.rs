@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::scrape_request::parse_v1_llmstxt;
 use weir_shared::domain::target::{RequestContext, fetch_url};
@@ -57,7 +58,7 @@ struct Text {
 
 /// What the API's document says of the start.
 pub fn doc_start() -> Operation {
-    let read = |body: &Value| parse_v1_llmstxt(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_llmstxt(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "Starts to list a site's pages with their titles and descriptions, as a text for language models. It costs \
         what a map costs, and its id is read until it is completed.";
     let site = json!({"url": "https://example.com"});

@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_v1_map;
 use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::JobId;
@@ -48,7 +49,7 @@ pub(super) struct Link<'a> {
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_v1_map(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_map(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "As in version 2, with links that are texts.";
     Operation::new(Group::V1, "mapV1", "List a site's addresses", text)
         .body(

@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_v1_scrape;
 use weir_shared::domain::target::RequestContext;
 
@@ -15,7 +16,7 @@ use crate::openapi::{self, Group, Operation};
 
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    let read = |body: &Value| parse_v1_scrape(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_scrape(body, RequestContext::ANYWHERE).map(Reading::of);
     let text = "As in version 2, with formats that are names; their options stand beside them.";
     Operation::new(Group::V1, "scrapeV1", "Scrape a page", text)
         .body(

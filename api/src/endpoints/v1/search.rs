@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_v1_search;
 use weir_shared::ids::JobId;
 
@@ -59,7 +60,7 @@ impl From<answer::Body> for Body {
 pub fn doc() -> Operation {
     let text = "Searches the web by the search backends of this service, and scrapes the hits where `scrapeOptions` names \
         formats. A hit whose page fails stays a hit, with the reason in `metadata.error`.";
-    let read = |body: &Value| parse_v1_search(body).map(|request| format!("{request:?}"));
+    let read = |body: &Value| parse_v1_search(body).map(Reading::of);
     Operation::new(Group::V1, "searchV1", "Search the web", text)
         .body(
             "SearchRequestV1",
