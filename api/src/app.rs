@@ -18,7 +18,7 @@ use weir_shared::ids::TeamId;
 use weir_shared::llm::{Asker, Model};
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
-use weir_shared::store::documents::{Found, Packed, StoredDocument};
+use weir_shared::store::work::documents::{Found, Packed, StoredDocument};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;

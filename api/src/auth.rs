@@ -10,8 +10,9 @@ use std::time::Duration;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
-use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
-use weir_shared::store::{Db, keys, teams};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::keys;
+use weir_shared::store::accounts::teams::{self, DEFAULT_TEAM, TeamRow};
 
 use crate::error::{ApiError, ApiResult};
 use crate::remembered::Remembered;

@@ -15,8 +15,9 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use weir_shared::clock::Clock;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::nodes::NodeRow;
-use weir_shared::store::{Db, documents, nodes};
+use weir_shared::store::Db;
+use weir_shared::store::work::documents;
+use weir_shared::store::work::nodes::{self, NodeRow};
 use weir_shared::worker_api::direct::{DirectAnswer, DirectScrape, LIMIT, SIZE_HEADER};
 
 use crate::worker_client::{Connection, WorkerClient};

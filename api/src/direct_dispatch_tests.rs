@@ -9,7 +9,7 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, PageId, TeamId};
-use weir_shared::store::page::end::Body;
+use weir_shared::store::contents::version::Body;
 use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::PATH;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs::JobRow;
+use weir_shared::store::work::jobs::JobRow;
 
 use crate::remembered::Remembered;
 

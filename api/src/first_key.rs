@@ -7,8 +7,9 @@ use anyhow::Context;
 use weir_shared::config::ApiSettings;
 use weir_shared::ids::TeamId;
 use weir_shared::private;
-use weir_shared::store::keys::{self, Given};
-use weir_shared::store::{Db, teams};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::keys::{self, Given};
+use weir_shared::store::accounts::teams;
 
 /// The default team's key at start.
 #[derive(Debug, Clone)]

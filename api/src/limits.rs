@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
-use weir_shared::store::{Db, rates};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::rates;
 use weir_shared::time::Timestamp;
 
 use crate::auth::Caller;

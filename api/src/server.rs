@@ -177,8 +177,8 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
 /// # Errors
 /// As [`build`].
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
-    let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
-    store::clock::follow(&db);
+    let internal_secret = store::db::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
+    store::db::clock::follow(&db);
     let witness = Witness::new(clock::instant(), db.now());
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::KeyId;
-use weir_shared::store::keys::{self, KeyRow};
+use weir_shared::store::accounts::keys::{self, KeyRow};
 
 use super::body;
 use super::job::iso;

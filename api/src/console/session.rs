@@ -11,9 +11,9 @@ use actix_web::{HttpMessage, HttpRequest};
 use weir_shared::domain::console::{self, Role};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
+use weir_shared::store::accounts::keys;
+use weir_shared::store::accounts::teams::{self, TeamRow};
 use weir_shared::store::console::sign_ins::{self, SessionRow};
-use weir_shared::store::keys;
-use weir_shared::store::teams::{self, TeamRow};
 use weir_shared::time::Timestamp;
 
 use crate::app::App;

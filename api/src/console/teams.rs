@@ -11,8 +11,9 @@ use weir_shared::config::RATE_BUCKETS;
 use weir_shared::domain::console::Role;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
-use weir_shared::store::teams::{self, TeamChange, TeamRow};
-use weir_shared::store::{StoreError, credits};
+use weir_shared::store::StoreError;
+use weir_shared::store::accounts::credits;
+use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 
 use super::body;
 use super::jobs::of_teams;

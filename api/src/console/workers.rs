@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_shared::domain::node::NodeState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::nodes::{self, NodeStory};
+use weir_shared::store::work::nodes::{self, NodeStory};
 use weir_shared::time::Timestamp;
 
 use super::body;

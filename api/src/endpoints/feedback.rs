@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use weir_shared::domain::feedback::{Feedback, JobFeedback, Subject, parse_feedback, parse_search_feedback};
 use weir_shared::ids::JobId;
-use weir_shared::store::feedback::{self, NewFeedback, Noted};
+use weir_shared::store::accounts::feedback::{self, NewFeedback, Noted};
 
 use crate::app::{App, AppData};
 use crate::auth::Caller;

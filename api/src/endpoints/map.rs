@@ -17,9 +17,10 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::maps::{self, NewMap};
-use weir_shared::store::{credits, documents, pages};
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::credits;
+use weir_shared::store::work::maps::{self, NewMap};
+use weir_shared::store::work::{documents, pages};
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, AppData};

@@ -6,7 +6,8 @@ use weir_shared::clock;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::{pages, retention};
+use weir_shared::store::contents::retention;
+use weir_shared::store::work::pages;
 
 use crate::app::{App, AppData};
 use crate::auth::Caller;

@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::store::{Db, PoolUse, copies};
+use weir_shared::store::db::copies;
+use weir_shared::store::{Db, PoolUse};
 use weir_shared::{blocking, private};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};

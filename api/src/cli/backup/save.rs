@@ -8,7 +8,9 @@ use serde_json::json;
 use weir_shared::blobs::{Blobs, Copied};
 use weir_shared::blocking;
 use weir_shared::config::{ApiSettings, DatabaseUrl, Settings};
-use weir_shared::store::{Db, copies, teams};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::teams;
+use weir_shared::store::db::copies;
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::cli::database;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_shared::domain::document::Document;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::{documents, pages};
+use weir_shared::store::work::{documents, pages};
 
 use super::own_agent;
 use crate::app::AppData;

@@ -15,7 +15,7 @@ use weir_shared::domain::task::{AgentSpec, Before, TaskSpec};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::random;
-use weir_shared::store::{jobs, tasks};
+use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::{App, AppData};
 use crate::auth::Caller;

@@ -11,7 +11,7 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::task::{StopReason, TaskSpec};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::{jobs, tasks};
+use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};

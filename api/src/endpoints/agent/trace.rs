@@ -11,9 +11,9 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::session::SessionState;
 use weir_shared::domain::task::{StepKind, StopReason};
 use weir_shared::ids::{JobId, PageId, SessionId};
-use weir_shared::store::jobs::JobRow;
 use weir_shared::store::sessions;
-use weir_shared::store::tasks::{self, StepRow, TaskRow};
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::tasks::{self, StepRow, TaskRow};
 use weir_shared::time::Timestamp;
 
 use super::thread::outcome;

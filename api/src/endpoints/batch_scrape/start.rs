@@ -15,11 +15,13 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::page::rows;
-use weir_shared::store::slices::Slices;
-use weir_shared::store::{Tx, credits, drafts, team_lock, webhooks};
+use weir_shared::store::Tx;
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::{credits, team_lock};
+use weir_shared::store::db::slices::Slices;
+use weir_shared::store::work::jobs::{self, NewJob};
+use weir_shared::store::work::page::rows;
+use weir_shared::store::work::{drafts, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};

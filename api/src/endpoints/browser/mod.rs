@@ -18,8 +18,8 @@ use weir_shared::domain::capability::{Capability, token};
 use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
-use weir_shared::store::nodes;
 use weir_shared::store::sessions::{self, SessionRow};
+use weir_shared::store::work::nodes;
 use weir_shared::time::Timestamp;
 
 use crate::app::App;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::profile;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::profiles::{self, Removal};
+use weir_shared::store::sessions::profiles::{self, Removal};
 
 use super::end_orphans;
 use crate::app::{App, AppData};

@@ -14,7 +14,7 @@ use weir_shared::domain::scrape_request::{HIDDEN, wire_form};
 use weir_shared::domain::target::without_user;
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
-use weir_shared::store::crawls::{self, ActiveCrawl};
+use weir_shared::store::work::crawls::{self, ActiveCrawl};
 
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};

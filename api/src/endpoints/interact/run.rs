@@ -20,8 +20,9 @@ use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{CreateSession, EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
+use weir_shared::store::contents::retention;
 use weir_shared::store::sessions::{self, SessionRow};
-use weir_shared::store::{jobs, pages, retention};
+use weir_shared::store::work::{jobs, pages};
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunBounds, RunPrompt};
 

@@ -6,7 +6,7 @@ use tokio::time::Duration;
 use weir_shared::clock;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
-use weir_shared::store::pages;
+use weir_shared::store::work::pages;
 
 use super::{forbidden, opened};
 use crate::app::AppData;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::cancel;
+use weir_shared::store::work::cancel;
 
 use super::{Names, Served, load_own, served_by};
 use crate::app::AppData;

@@ -8,9 +8,9 @@ use serde::Serialize;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::crawls;
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::pages::{self, PageRow};
+use weir_shared::store::work::crawls;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::pages::{self, PageRow};
 
 use super::{Names, Served, load, served_by};
 use crate::app::{App, AppData};

@@ -11,7 +11,7 @@ use actix_web::HttpRequest;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs::{self, JobRow};
+use weir_shared::store::work::jobs::{self, JobRow};
 use weir_shared::time::Timestamp;
 
 use crate::app::App;

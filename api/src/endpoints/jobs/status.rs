@@ -17,9 +17,9 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
-use weir_shared::store::documents::{self, Part, StoredDocument};
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::{crawls, pages};
+use weir_shared::store::work::documents::{self, Part, StoredDocument};
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::{crawls, pages};
 
 use super::{Names, Served, load_own, remembered_own, served_by};
 use crate::answers::Room;

@@ -33,8 +33,8 @@ use weir_shared::clock;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
-use weir_shared::store::documents::{self, Part, StoredDocument};
-use weir_shared::store::jobs::JobRow;
+use weir_shared::store::work::documents::{self, Part, StoredDocument};
+use weir_shared::store::work::jobs::JobRow;
 
 use super::outlet::{Outlet, Saying, frames};
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};

@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, Receiving};
+use weir_shared::store::contents::uploads::{self, Receiving};
 
 use super::formats::check_kind;
 use super::in_time;

@@ -27,7 +27,7 @@ use tracing::Instrument as _;
 use weir_shared::domain::scrape_request::{parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::uploads;
+use weir_shared::store::contents::uploads;
 use weir_shared::traces;
 
 use self::file::scraped_file;

@@ -13,7 +13,7 @@ use weir_shared::domain::upload_right;
 use weir_shared::domain::validation::{Path, refusal};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, Claimed};
+use weir_shared::store::contents::uploads::{self, Claimed};
 use weir_shared::traces;
 
 use super::file::scraped_file;

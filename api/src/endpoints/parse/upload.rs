@@ -18,7 +18,7 @@ use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, NewUpload, Offered, Receiving};
+use weir_shared::store::contents::uploads::{self, NewUpload, Offered, Receiving};
 use weir_shared::time::Timestamp;
 
 use super::formats::check_kind;

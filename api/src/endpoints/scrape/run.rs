@@ -20,9 +20,11 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::page::scrape;
-use weir_shared::store::retention::expiry;
-use weir_shared::store::{StoreError, credits, documents, pages};
+use weir_shared::store::StoreError;
+use weir_shared::store::accounts::credits;
+use weir_shared::store::contents::retention::expiry;
+use weir_shared::store::work::page::scrape;
+use weir_shared::store::work::{documents, pages};
 use weir_shared::traces;
 use weir_shared::worker_api::direct::DirectScrape;
 
@@ -256,8 +258,8 @@ mod tests {
     use weir_shared::domain::api_version::ApiVersion;
     use weir_shared::domain::job::JobStatus;
     use weir_shared::ids::WorkerId;
-    use weir_shared::store::jobs;
-    use weir_shared::store::page::fast;
+    use weir_shared::store::work::jobs;
+    use weir_shared::store::work::page::fast;
 
     use super::*;
     use crate::auth::Credentials;

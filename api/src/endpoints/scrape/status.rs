@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
-use weir_shared::store::{documents, jobs, pages};
+use weir_shared::store::work::{documents, jobs, pages};
 
 use super::document_answer;
 use crate::app::AppData;

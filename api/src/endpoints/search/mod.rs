@@ -30,8 +30,8 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
-use weir_shared::store::credits;
-use weir_shared::store::searches::{self, NewSearch};
+use weir_shared::store::accounts::credits;
+use weir_shared::store::work::searches::{self, NewSearch};
 use weir_shared::traces;
 
 use self::answer::{Body, Item};

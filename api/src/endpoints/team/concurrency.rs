@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_shared::store::queue_depth;
+use weir_shared::store::work::queue_depth;
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::ids::KeyId;
-use weir_shared::store::credits::Month;
+use weir_shared::store::accounts::credits::Month;
 
 use super::{Balance, History, Plan};
 use crate::app::AppData;

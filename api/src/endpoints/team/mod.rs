@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::credits::{self, Month};
+use weir_shared::store::accounts::credits::{self, Month};
 
 use crate::app::App;
 use crate::auth::Caller;
