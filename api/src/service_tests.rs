@@ -30,7 +30,9 @@ use weir_shared::store::work::{documents, pages, queue_depth};
 use weir_shared::store::{self, Db, PoolUse};
 
 use crate::app::AppData;
-use crate::{access_log, answers, first_key, routes, server};
+use crate::callers::first_key;
+use crate::http::{access_log, answers};
+use crate::{routes, server};
 
 pub(crate) struct Api {
     pub state: AppData,

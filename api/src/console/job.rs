@@ -24,7 +24,7 @@ use super::session::{Viewer, enter};
 use super::wire::{Job, Page, TeamNames};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Addresses of a batch that its request is shown with.

@@ -28,7 +28,7 @@ use super::session::{Viewer, enter};
 use super::wire::{Job, TeamNames};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Entries of a list, unless it is said, and at most.

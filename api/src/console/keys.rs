@@ -16,7 +16,7 @@ use super::session::{Viewer, enter};
 use super::wire::Team;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Characters of a name.

@@ -23,7 +23,7 @@ use super::session::enter;
 use super::wire::Page;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// A document up to here is shown as it is, bytes of JSON.

@@ -20,7 +20,7 @@ use super::jobs::of_teams;
 use super::session::enter;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Characters of a team's name, and of a secret.

@@ -14,7 +14,7 @@ use super::body;
 use super::session::enter;
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -22,9 +22,9 @@ use weir_shared::store::{StoreError, Tx};
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::turns::TeamTurns;
 use crate::error::{ApiError, ApiResult};
-use crate::turns::TeamTurns;
 
 /// What the worker may need past the job's own timeout to write its end down.
 const MARGIN: Duration = Duration::from_millis(2_000);

@@ -24,12 +24,12 @@ use weir_shared::store::work::{documents, pages};
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
+use crate::callers::turns::TeamTurns;
 use crate::error::{ApiError, ApiResult, Shape};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{self, Group, Operation};
-use crate::turns::TeamTurns;
 
 /// How long a map without a `timeout` is waited for: longer than a worker takes for one.
 const PATIENCE: Duration = Duration::from_secs(280);

@@ -10,7 +10,7 @@ use weir_shared::store::contents::retention;
 use weir_shared::store::work::pages;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// How long the end of a page is waited for that its caller does not wait for any more. It was told to end.

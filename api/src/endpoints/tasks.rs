@@ -18,7 +18,7 @@ use weir_shared::store::work::webhooks;
 use super::direct::refuse_short_funds;
 use super::retention;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// Longest target as lists show it, characters.

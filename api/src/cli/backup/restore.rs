@@ -13,8 +13,9 @@ use weir_shared::store::{Db, PoolUse};
 use weir_shared::{blocking, private};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
+use crate::callers::first_key;
 use crate::cli::output::{Output, complain};
-use crate::{first_key, server};
+use crate::server;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
     let (folder, manifest) = BackupFolder::open(root)?;

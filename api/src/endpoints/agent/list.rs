@@ -15,8 +15,8 @@ use weir_shared::time::Timestamp;
 
 use super::word;
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Agents of one page.

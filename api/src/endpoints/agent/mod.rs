@@ -15,7 +15,7 @@ use weir_shared::store::work::tasks::TaskRow;
 
 use super::tasks::own;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::ApiResult;
 
 /// What a cancelled run says.

@@ -18,12 +18,12 @@ use weir_shared::random;
 use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::retention;
 use crate::endpoints::tasks::{Wanted, accept, refuse_without_model, thread_busy};
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// Earlier runs of a thread that the model is told of, and how much of each answer, bytes.

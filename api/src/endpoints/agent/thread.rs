@@ -14,9 +14,9 @@ use weir_shared::ids::JobId;
 use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// The last runs of a thread that are shown.

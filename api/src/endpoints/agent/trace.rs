@@ -19,10 +19,10 @@ use weir_shared::time::Timestamp;
 use super::thread::outcome;
 use super::{CANCELLED, own_agent};
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::live_addresses;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// The window of a browser, CSS pixels.

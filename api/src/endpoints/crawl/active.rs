@@ -17,8 +17,8 @@ use weir_shared::store::StoreError;
 use weir_shared::store::work::crawls::{self, ActiveCrawl};
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Crawls in one answer: there is no paging for them.

@@ -25,13 +25,13 @@ use weir_shared::store::work::webhooks;
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{Served, idempotency};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -28,15 +28,15 @@ use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, R
 
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::execute::Ran;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, joined, load_own};
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::CallError;
+use crate::workers::worker_client::CallError;
 
 /// What an answer may take past `timeout`: clients wait 5 s longer (wire 1.10).
 const MARGIN: Duration = Duration::from_millis(4_500);

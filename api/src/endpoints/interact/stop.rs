@@ -10,10 +10,10 @@ use weir_shared::store::work::pages;
 
 use super::{forbidden, opened};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::delete;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// How long a session that is just being opened is waited for.

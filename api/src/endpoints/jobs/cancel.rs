@@ -11,9 +11,9 @@ use weir_shared::store::work::cancel;
 
 use super::{Names, Served, load_own, served_by};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::Operation;
 
 #[derive(Serialize, JsonSchema)]

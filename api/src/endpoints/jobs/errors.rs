@@ -14,9 +14,9 @@ use weir_shared::store::work::pages::{self, PageRow};
 
 use super::{Names, Served, load, served_by};
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::Operation;
 
 /// Failed pages in one answer: there is no paging for them.

@@ -15,7 +15,7 @@ use weir_shared::store::work::jobs::{self, JobRow};
 use weir_shared::time::Timestamp;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Group;
 

@@ -33,14 +33,13 @@ use weir_shared::traces;
 use self::file::scraped_file;
 use self::form::Form;
 use crate::app::AppData;
-use crate::arriving;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::retention;
 use crate::endpoints::scrape::run::Scraped;
 use crate::endpoints::scrape::{Body, document_answer, document_example};
 use crate::error::{ApiError, ApiResult, Shape};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::{arriving, extract};
 use crate::openapi::{self, Group, Operation};
 
 /// How long a file may take to come, however steadily: less than what an expired one stays among the blobs.

@@ -24,11 +24,11 @@ use weir_shared::time::Timestamp;
 use super::formats::check_kind;
 use super::{form, in_time};
 use crate::app::{App, AppData};
-use crate::arriving::{Arriving, announced};
-use crate::bodies::Room;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::arriving::{Arriving, announced};
+use crate::http::bodies::Room;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -30,14 +30,14 @@ use weir_shared::worker_api::direct::DirectScrape;
 
 use super::document_answer;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
-use crate::direct_dispatch::Dispatched;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
+use crate::callers::turns::TeamTurns;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
-use crate::turns::TeamTurns;
+use crate::http::extract::{self, Parser};
+use crate::workers::direct_dispatch::Dispatched;
 
 /// How long the answer of a worker alone is waited for: then the rows are looked at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -262,7 +262,7 @@ mod tests {
     use weir_shared::store::work::page::fast;
 
     use super::*;
-    use crate::auth::Credentials;
+    use crate::callers::auth::Credentials;
     use crate::service_tests::Api;
 
     fn wanted() -> ScrapeRequest {

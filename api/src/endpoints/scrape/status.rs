@@ -9,10 +9,10 @@ use weir_shared::store::work::{documents, jobs, pages};
 
 use super::document_answer;
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::direct::page_error;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 
 /// Handles the request.
 ///

@@ -39,10 +39,10 @@ use self::asked::Asked;
 use super::direct::{awaited, refuse_full_queue, refuse_short_funds};
 use super::retention;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

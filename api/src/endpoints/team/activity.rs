@@ -12,8 +12,8 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::accounts::activity;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -8,8 +8,8 @@ use weir_shared::store::accounts::credits::Month;
 
 use super::{Balance, History, Plan};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

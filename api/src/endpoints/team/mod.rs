@@ -13,7 +13,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::accounts::credits::{self, Month};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 

@@ -20,7 +20,7 @@ use weir_shared::store::work::documents;
 use weir_shared::store::work::nodes::{self, NodeRow};
 use weir_shared::worker_api::direct::{DirectAnswer, DirectScrape, LIMIT, SIZE_HEADER};
 
-use crate::worker_client::{Connection, WorkerClient};
+use crate::workers::worker_client::{Connection, WorkerClient};
 
 /// From here on the list of workers is read again, beside the scrapes.
 const STALE: Duration = Duration::from_secs(1);

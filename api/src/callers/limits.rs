@@ -13,7 +13,7 @@ use weir_shared::store::Db;
 use weir_shared::store::accounts::rates;
 use weir_shared::time::Timestamp;
 
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// Length of a window, milliseconds.

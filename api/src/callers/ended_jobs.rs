@@ -11,7 +11,7 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
 use weir_shared::store::work::jobs::JobRow;
 
-use crate::remembered::Remembered;
+use crate::callers::remembered::Remembered;
 
 /// How long a row is trusted.
 const TRUSTED: Duration = Duration::from_millis(500);

@@ -8,7 +8,7 @@ use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
 use weir_shared::hang_up::{HangUp, Line};
 
-use crate::pace::{Paced, Upgraded};
+use crate::http::pace::{Paced, Upgraded};
 
 /// Where the server listens that a connection has come to.
 struct Server(SocketAddr);

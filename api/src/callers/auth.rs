@@ -14,8 +14,8 @@ use weir_shared::store::Db;
 use weir_shared::store::accounts::keys;
 use weir_shared::store::accounts::teams::{self, DEFAULT_TEAM, TeamRow};
 
+use crate::callers::remembered::Remembered;
 use crate::error::{ApiError, ApiResult};
-use crate::remembered::Remembered;
 
 /// How long a lookup is trusted: a revoked key works this long at most.
 const TRUSTED: Duration = Duration::from_millis(1_500);

@@ -11,11 +11,11 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::memory;
 
 use crate::app::App;
-use crate::arriving::{Arriving, announced};
-use crate::auth::Caller;
-use crate::bodies::Room;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::json::{self, Fault, Reader};
+use crate::http::arriving::{Arriving, announced};
+use crate::http::bodies::Room;
+use crate::http::json::{self, Fault, Reader};
 
 /// Largest JSON body, bytes (wire 1.8).
 pub const MAX_BODY: usize = 10 * 1024 * 1024;

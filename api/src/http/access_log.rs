@@ -15,7 +15,7 @@ use weir_shared::random;
 use weir_shared::traces::{self, Side, Span, TraceParent};
 
 use crate::app::App;
-use crate::auth::CallerTeam;
+use crate::callers::auth::CallerTeam;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Route label of a path that nothing serves, so that strangers cannot grow the figures.

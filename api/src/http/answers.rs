@@ -5,7 +5,7 @@
 //! Who reads documents takes their room before they are unpacked ([`crate::app::App::open`]); an answer that was made
 //! without it takes it before it is sent, and where many such wait, the team's next call is refused. An answer's room is
 //! given back with its last bytes, which go out in small parts: the server would copy one that is whole into a buffer of its
-//! own. A client that reads nothing is cut off after a minute ([`crate::connections`]).
+//! own. A client that reads nothing is cut off after a minute ([`crate::http::connections`]).
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ use weir_shared::ids::TeamId;
 use weir_shared::shares::Common;
 
 use crate::app::App;
-use crate::auth::CallerTeam;
+use crate::callers::auth::CallerTeam;
 use crate::error::{ApiError, ApiResult};
 
 /// Answers of more bytes than this are large.
