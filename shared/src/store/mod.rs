@@ -26,6 +26,8 @@ pub mod accounts;
 pub mod console;
 pub mod contents;
 pub mod monitors;
+#[cfg(test)]
+mod room_tests;
 pub mod sessions;
 #[cfg(test)]
 pub mod testing;
