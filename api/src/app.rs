@@ -18,25 +18,25 @@ use weir_shared::ids::TeamId;
 use weir_shared::llm::{Asker, Model};
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
-use weir_shared::store::documents::{Found, Packed, StoredDocument};
+use weir_shared::store::work::documents::{Found, Packed, StoredDocument};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 
-use crate::answers::{Answers, Room};
-use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
-use crate::bodies::Bodies;
+use crate::callers::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
+use crate::callers::ended_jobs::EndedJobs;
+use crate::callers::limits::{Bucket, Limiter};
+use crate::callers::queue_headroom::QueueHeadroom;
+use crate::callers::turns::Turns;
 use crate::console::state::Console;
-use crate::direct_dispatch::DirectDispatch;
-use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::{Bucket, Limiter};
+use crate::http::answers::{Answers, Room};
+use crate::http::bodies::Bodies;
 use crate::metrics::Metrics;
-use crate::queue_headroom::QueueHeadroom;
-use crate::relay_target::RelayTargets;
-use crate::silent_workers::SilentWorkers;
-use crate::turns::Turns;
-use crate::worker_client::WorkerClient;
+use crate::workers::direct_dispatch::DirectDispatch;
+use crate::workers::relay_target::RelayTargets;
+use crate::workers::silent_workers::SilentWorkers;
+use crate::workers::worker_client::WorkerClient;
 
 /// The process's state.
 pub struct App {

@@ -6,7 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::header::{self, ContentType};
 use schemars::json_schema;
 
-use crate::asset::asset;
+use crate::http::asset::asset;
 use crate::openapi::{self, Described, Operation};
 
 const PAGE: &str = include_str!("docs/index.html");

@@ -6,7 +6,8 @@ use actix_web::HttpResponse;
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
-use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
+use weir_shared::store::sessions;
+use weir_shared::store::work::{nodes, queue_depth, webhooks};
 use weir_shared::{blocking, clock};
 
 use crate::app::{App, AppData};

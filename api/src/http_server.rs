@@ -35,13 +35,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::hang_up::Line;
 use weir_shared::{clock, descriptors};
 
-use crate::access_log;
-use crate::answers;
 use crate::app::AppData;
-use crate::connections;
-use crate::cors;
-use crate::head;
-use crate::pace::Paced;
+use crate::http::pace::Paced;
+use crate::http::{access_log, answers, connections, cors, head};
 use crate::routes;
 
 /// How long an idle connection is kept for its next request.

@@ -6,8 +6,8 @@ use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use weir_shared::domain::session::SessionState;
-use weir_shared::store::queue_depth::QueueStats;
 use weir_shared::store::sessions::SessionCounts;
+use weir_shared::store::work::queue_depth::QueueStats;
 use weir_shared::time::Timestamp;
 
 /// Counters of the HTTP side, and gauges read from the database when somebody asks.

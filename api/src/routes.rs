@@ -8,6 +8,7 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
+use crate::callers::open_mode;
 use crate::endpoints::jobs::Served;
 use crate::endpoints::{
     agent, batch_scrape, browser, crawl, extract, feedback, interact, jobs, map, mcp, monitor, parse, scrape, search,
@@ -15,7 +16,7 @@ use crate::endpoints::{
 };
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
-use crate::{console, docs, health, open_mode, welcome};
+use crate::{console, docs, health, welcome};
 
 /// Where files are sent: the one path of these that wants no key, because the address that is given out has a signature.
 pub const UPLOAD: &str = "/v2/parse/upload/{id}";

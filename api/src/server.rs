@@ -25,24 +25,24 @@ use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 
-use crate::answers::Answers;
 use crate::app::{App, AppData};
-use crate::auth::CallerCache;
-use crate::bodies::Bodies;
+use crate::callers::auth::CallerCache;
+use crate::callers::ended_jobs::EndedJobs;
+use crate::callers::first_key::{self, FirstKey};
+use crate::callers::limits::Limiter;
+use crate::callers::queue_headroom::QueueHeadroom;
+use crate::callers::turns::Turns;
 use crate::console::minute;
 use crate::console::state::Console;
-use crate::direct_dispatch::DirectDispatch;
-use crate::ended_jobs::EndedJobs;
-use crate::first_key::{self, FirstKey};
-use crate::handed_over;
+use crate::http::answers::Answers;
+use crate::http::bodies::Bodies;
+use crate::http::handed_over;
 use crate::http_server::HttpServer;
-use crate::limits::Limiter;
 use crate::metrics::Metrics;
-use crate::queue_headroom::QueueHeadroom;
-use crate::relay_target::{RelayTargets, RowTargets};
-use crate::silent_workers::SilentWorkers;
-use crate::turns::Turns;
-use crate::worker_client::WorkerClient;
+use crate::workers::direct_dispatch::DirectDispatch;
+use crate::workers::relay_target::{RelayTargets, RowTargets};
+use crate::workers::silent_workers::SilentWorkers;
+use crate::workers::worker_client::WorkerClient;
 
 /// From the stop signal to the end, whoever is still connected. The packages' own bounds on a stop are longer.
 const STOP_BOUND: Duration = Duration::from_secs(30);
@@ -177,8 +177,8 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
 /// # Errors
 /// As [`build`].
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
-    let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
-    store::clock::follow(&db);
+    let internal_secret = store::db::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
+    store::db::clock::follow(&db);
     let witness = Witness::new(clock::instant(), db.now());
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {

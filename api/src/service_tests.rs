@@ -21,13 +21,18 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
-use weir_shared::store::page::end::{Body, Finished, Outcome};
-use weir_shared::store::page::finish::finish_many;
-use weir_shared::store::page::{claim, rows};
-use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, queue_depth, teams};
+use weir_shared::store::accounts::{keys, teams};
+use weir_shared::store::contents::version::Body;
+use weir_shared::store::work::page::end::{Finished, Outcome};
+use weir_shared::store::work::page::finish::finish_many;
+use weir_shared::store::work::page::{claim, rows};
+use weir_shared::store::work::{documents, pages, queue_depth};
+use weir_shared::store::{self, Db, PoolUse};
 
 use crate::app::AppData;
-use crate::{access_log, answers, first_key, routes, server};
+use crate::callers::first_key;
+use crate::http::{access_log, answers};
+use crate::{routes, server};
 
 pub(crate) struct Api {
     pub state: AppData,
@@ -532,7 +537,7 @@ async fn metered_teams_pay_up_front() {
     assert!(body["error"].as_str().unwrap().starts_with("Insufficient credits to perform this request."));
     assert_eq!(api.post("/v2/scrape", json!({"url": "http://a.test/1"})).await.0, 402);
     let mut tx = api.state.db.begin().await.unwrap();
-    store::credits::grant(&mut tx, api.team, 1).await.unwrap();
+    store::accounts::credits::grant(&mut tx, api.team, 1).await.unwrap();
     tx.commit().await.unwrap();
     api.batch(&["http://a.test/1"]).await;
     assert_eq!(api.post("/v2/batch/scrape", json!({"urls": ["http://a.test/2"]})).await.0, 402);
@@ -544,13 +549,13 @@ async fn an_append_costs_what_the_pages_of_its_batch_cost() {
         Api::start(&[("WEIR_CREDITS", "metered"), ("WEIR_LLM_URL", "http://127.0.0.1:9/v1"), ("WEIR_LLM_MODEL", "m")])
             .await;
     let mut tx = api.state.db.begin().await.unwrap();
-    store::credits::grant(&mut tx, api.team, 14).await.unwrap();
+    store::accounts::credits::grant(&mut tx, api.team, 14).await.unwrap();
     tx.commit().await.unwrap();
     let read = json!({"urls": ["http://a.test/1"], "formats": [{"type": "json", "prompt": "the title"}]});
     let (status, body) = api.post("/v2/batch/scrape", read).await;
     assert_eq!(status, 200, "{body}");
     let append = |urls: Value| json!({"urls": urls, "appendToId": body["id"]});
-    let left = async || store::credits::balance(&api.state.db, api.team).await.unwrap().unwrap().left();
+    let left = async || store::accounts::credits::balance(&api.state.db, api.team).await.unwrap().unwrap().left();
     assert_eq!(left().await, 9);
     let (status, refused) = api.post("/v2/batch/scrape", append(json!(["http://a.test/2", "http://a.test/3"]))).await;
     assert_eq!((status, left().await), (402, 9), "{refused}");

@@ -24,8 +24,8 @@ use ulid::Ulid;
 use crate::clock;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::random;
-use crate::store::signals::Signal;
-use crate::store::sql::sql;
+use crate::store::db::signals::Signal;
+use crate::store::db::sql::sql;
 use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 

@@ -22,8 +22,10 @@ use crate::ids::{JobId, PageId};
 use crate::lasting;
 use crate::queue::SIGNALS;
 use crate::random;
-use crate::store::signals::{self, Signal};
-use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages, shortage};
+use crate::store::db::signals::{self, Signal};
+use crate::store::db::{lines, shortage};
+use crate::store::work::{jobs, pages};
+use crate::store::{Db, PostgresDb, StoreResult};
 
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);

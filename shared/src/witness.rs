@@ -89,7 +89,7 @@ impl Seen {
 mod tests {
     use super::*;
     use crate::clock;
-    use crate::store::nodes::{DEAD_MS, HEARTBEAT_MS};
+    use crate::store::work::nodes::{DEAD_MS, HEARTBEAT_MS};
 
     const _: () = {
         assert!(JUMP_MS + 2 * HEARTBEAT_MS < DEAD_MS && SETTLING.as_millis() as i64 > 2 * HEARTBEAT_MS);

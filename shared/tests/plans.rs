@@ -29,30 +29,32 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, MonitorId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue::{self, Turn};
 use weir_shared::random;
+use weir_shared::store::accounts::feedback::{self, NewFeedback};
+use weir_shared::store::accounts::{activity, credits, keys, ledger, rates, team_lock, teams, turns};
 use weir_shared::store::console::figures::Span;
 use weir_shared::store::console::jobs::Filter;
 use weir_shared::store::console::sign_ins::{self, SignIn};
-use weir_shared::store::documents::Part;
-use weir_shared::store::extractors::{Learning, Topic};
-use weir_shared::store::feedback::NewFeedback;
-use weir_shared::store::jobs::NewJob;
+use weir_shared::store::contents::extractors::{self, Learning, Topic};
+use weir_shared::store::contents::orphans::Orphans;
+use weir_shared::store::contents::snapshots::{self, Packed, Snapshot};
+use weir_shared::store::contents::uploads::{self, NewUpload, Offered};
+use weir_shared::store::contents::version::Version;
+use weir_shared::store::contents::{cache, retention, waste};
+use weir_shared::store::db::slices::Slices;
 use weir_shared::store::monitors::Settings;
 use weir_shared::store::monitors::checks::{self, End, Start, Step};
 use weir_shared::store::monitors::pages::{Address, Detail, Found, NewPage};
-use weir_shared::store::orphans::Orphans;
-use weir_shared::store::page::end::{Finished, Outcome, Version};
-use weir_shared::store::page::replay::ReplayFilter;
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::page::scrape::NewScrape;
-use weir_shared::store::page::{claim, fast, finish, replay, rescue, rows, scrape};
-use weir_shared::store::slices::Slices;
-use weir_shared::store::snapshots::{Packed, Snapshot};
-use weir_shared::store::uploads::{NewUpload, Offered};
-use weir_shared::store::{
-    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, extractors, feedback, jobs,
-    keys, ledger, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
-    team_lock, teams, turns, uploads, waste, webhooks,
-};
+use weir_shared::store::sessions::{self, profiles};
+use weir_shared::store::upkeep::{attention, sweep};
+use weir_shared::store::work::documents::{self, Part};
+use weir_shared::store::work::jobs::{self, NewJob};
+use weir_shared::store::work::page::end::{Finished, Outcome};
+use weir_shared::store::work::page::replay::{self, ReplayFilter};
+use weir_shared::store::work::page::rows::{self, Claimed};
+use weir_shared::store::work::page::scrape::{self, NewScrape};
+use weir_shared::store::work::page::{claim, fast, finish, rescue};
+use weir_shared::store::work::{cancel, drafts, nodes, pages, queue_depth, webhooks};
+use weir_shared::store::{Db, PoolUse, console, migrate, monitors};
 use weir_shared::time::Timestamp;
 
 /// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.

@@ -137,8 +137,8 @@ fn pages() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-/// Where the functions of a file stand among the tests of its crate, as nextest names them: `store::tests`, and for those
-/// at the file's own level `store`.
+/// Where the functions of a file stand among the tests of its crate, as nextest names them: `store::work::jobs::tests`, and
+/// for those at the file's own level `store::work::jobs`.
 fn modules(path: &Path) -> (String, String) {
     let path = path.strip_prefix(checkout()).unwrap();
     let text = path.to_str().unwrap();

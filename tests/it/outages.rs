@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use weir_shared::random;
-use weir_shared::store::nodes::{DEAD_MS, FENCE_MS};
+use weir_shared::store::work::nodes::{DEAD_MS, FENCE_MS};
 use weir_tests::{
     BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, MovedClock, OwnPages, PostgresCluster,
     Said, ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use weir_api::error::ApiResult;
-use weir_api::relay_target::{RelayTarget, RelayTargets};
+use weir_api::workers::relay_target::{RelayTarget, RelayTargets};
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;

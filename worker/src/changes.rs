@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use similar::{ChangeTag, TextDiff};
 use weir_shared::domain::scrape::{ChangeTracking, ScrapeOptions};
-use weir_shared::store::snapshots::Snapshot;
+use weir_shared::store::contents::snapshots::Snapshot;
 use weir_shared::time::Timestamp;
 
 /// Longest text that is kept and compared, bytes.

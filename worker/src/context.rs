@@ -14,10 +14,12 @@ use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::{Asker, Model, Spent};
 use weir_shared::search::Backends;
 use weir_shared::slots::Slots;
-use weir_shared::store::cache::Uses;
-use weir_shared::store::finder::Finder;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::{Db, StoreError, StoreResult, crawls, jobs, model_usage};
+use weir_shared::store::accounts::model_usage;
+use weir_shared::store::contents::cache::Uses;
+use weir_shared::store::contents::finder::Finder;
+use weir_shared::store::work::crawls;
+use weir_shared::store::work::jobs::{self, JobSpec};
+use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 

@@ -15,8 +15,9 @@ use weir_shared::blocking;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::store::page::end::{Body, Finished, Outcome};
-use weir_shared::store::page::finish::finish;
+use weir_shared::store::contents::version::Body;
+use weir_shared::store::work::page::end::{Finished, Outcome};
+use weir_shared::store::work::page::finish::finish;
 use weir_shared::store::{Db, StoreError};
 
 use crate::crawl::frontier_memory::FrontierMemory;
@@ -33,7 +34,7 @@ const LINGER: Duration = Duration::from_millis(15);
 /// Ends waiting to be written; beyond it pages wait for the database.
 const BACKLOG: usize = 256;
 /// A group that takes longer than this on Postgres is tried by another connection, for its own may have fallen silent
-/// unseen (see [`weir_shared::store::lines`], whose bound comes first). Each further try has twice as long: a database
+/// unseen (see [`weir_shared::store::db::lines`], whose bound comes first). Each further try has twice as long: a database
 /// may just be slow.
 const PATIENCE: Duration = Duration::from_secs(14);
 

@@ -9,10 +9,12 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, WorkerId};
 use weir_shared::random;
-use weir_shared::store::page::claim;
-use weir_shared::store::page::end::{Discovery, Encoded, Found};
-use weir_shared::store::page::rows::{self, Claimed};
-use weir_shared::store::{self, PoolUse, PostgresDb, jobs, teams};
+use weir_shared::store::accounts::teams;
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::page::claim;
+use weir_shared::store::work::page::end::{Discovery, Encoded, Found};
+use weir_shared::store::work::page::rows::{self, Claimed};
+use weir_shared::store::{self, PoolUse, PostgresDb};
 
 use super::*;
 use crate::dispatch::held::HeldPages;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use weir_shared::store::{StoreResult, leases};
+use weir_shared::store::StoreResult;
+use weir_shared::store::upkeep::leases;
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;

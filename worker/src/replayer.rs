@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::schedule::Schedule;
-use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
-use weir_shared::store::{StoreResult, webhooks};
+use weir_shared::store::StoreResult;
+use weir_shared::store::work::page::replay::{self, Replay, ReplayFilter};
+use weir_shared::store::work::webhooks;
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;

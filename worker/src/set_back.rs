@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_shared::clock::APART_MS;
-use weir_shared::store::{StoreResult, set_back};
+use weir_shared::store::StoreResult;
+use weir_shared::store::upkeep::set_back;
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;

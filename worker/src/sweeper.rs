@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use weir_shared::clock;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::page::rescue::{self, Loss};
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::{StoreResult, attention, nodes, profiles, sessions, tasks, team_lock, webhooks};
+use weir_shared::store::StoreResult;
+use weir_shared::store::accounts::team_lock;
+use weir_shared::store::sessions::{self, profiles};
+use weir_shared::store::upkeep::attention;
+use weir_shared::store::work::page::rescue::{self, Loss};
+use weir_shared::store::work::page::rows::Claimed;
+use weir_shared::store::work::{nodes, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;

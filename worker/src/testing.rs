@@ -10,7 +10,7 @@ mod sqlite_template;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::random;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::time::Timestamp;
 

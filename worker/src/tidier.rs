@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
-use weir_shared::store::orphans::Orphans;
-use weir_shared::store::slices::Slices;
-use weir_shared::store::{
-    StoreResult, activity, attention, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates,
-    snapshots, sweep, uploads, waste,
-};
+use weir_shared::store::accounts::{activity, ledger};
+use weir_shared::store::contents::orphans::Orphans;
+use weir_shared::store::contents::{cache, extractors, retention, site_templates, snapshots, uploads, waste};
+use weir_shared::store::db::slices::Slices;
+use weir_shared::store::upkeep::{attention, sweep};
+use weir_shared::store::work::cancel;
+use weir_shared::store::{StoreResult, monitors, sessions};
 
 use crate::context::WorkerContext;
 use crate::lease::Lease;

@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use weir_shared::ids::JobId;
-use weir_shared::store::tasks::{self, StepRow};
-use weir_shared::store::{Db, jobs};
+use weir_shared::store::Db;
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::tasks::{self, StepRow};
 
 use super::output::{Output, or_dash, plain, say, shorten};
 

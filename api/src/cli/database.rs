@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::ids::TeamId;
-use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{self, Db, PoolUse, StoreError, migrations};
+use weir_shared::store::accounts::teams::TeamRow;
+use weir_shared::store::db::migrations;
+use weir_shared::store::{self, Db, PoolUse, StoreError};
 
 use crate::server;
 
@@ -55,7 +56,7 @@ pub(super) fn missing_file(settings: &Settings) -> Option<&Path> {
 }
 
 async fn is_empty(db: &Db) -> anyhow::Result<bool> {
-    match store::teams::by_name(db, store::teams::DEFAULT_TEAM).await {
+    match store::accounts::teams::by_name(db, store::accounts::teams::DEFAULT_TEAM).await {
         Ok(_) => Ok(false),
         Err(StoreError::Unavailable(error)) => Ok(error.as_database_error().is_some_and(migrations::is_missing_table)),
         Err(error) => Err(error.into()),
@@ -64,7 +65,7 @@ async fn is_empty(db: &Db) -> anyhow::Result<bool> {
 
 /// The team of this name, or an error that says so.
 pub(super) async fn team_named(db: &Db, name: &str) -> anyhow::Result<TeamRow> {
-    store::teams::by_name(db, name).await?.with_context(|| format!("there is no team named {name}"))
+    store::accounts::teams::by_name(db, name).await?.with_context(|| format!("there is no team named {name}"))
 }
 
 /// The id of a team that may be named in a filter.

@@ -2,7 +2,8 @@
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use weir_shared::store::{Db, feedback};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::feedback;
 
 use super::database::team_filter;
 use super::output::{Output, or_dash, shorten};

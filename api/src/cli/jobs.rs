@@ -7,9 +7,9 @@ use weir_shared::config::Settings;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
-use weir_shared::store::crawls;
-use weir_shared::store::jobs::{self, JobFilter, JobRow};
-use weir_shared::store::pages::{self, AttemptRow, PageRow};
+use weir_shared::store::work::crawls;
+use weir_shared::store::work::jobs::{self, JobFilter, JobRow};
+use weir_shared::store::work::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
 
 use super::database::team_filter;

@@ -4,7 +4,8 @@ use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::json;
 use weir_shared::ids::KeyId;
-use weir_shared::store::{Db, keys};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::keys;
 
 use super::database::{team_filter, team_named};
 use super::output::{Output, or_dash};

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
-use weir_shared::store::migrations::{self, Shape};
+use weir_shared::store::db::migrations::{self, Shape};
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::telemetry;
 

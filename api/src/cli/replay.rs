@@ -10,9 +10,8 @@ use weir_shared::config::parse_duration;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
-use weir_shared::store::page::replay;
-use weir_shared::store::page::replay::{Replay, ReplayFilter};
-use weir_shared::store::pages::{self, PageRow};
+use weir_shared::store::work::page::replay::{self, Replay, ReplayFilter};
+use weir_shared::store::work::pages::{self, PageRow};
 
 use super::database::team_filter;
 use super::jobs::check_is_there;

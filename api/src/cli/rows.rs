@@ -1,9 +1,9 @@
 //! Jobs and pages as the commands about them print them.
 
 use serde_json::{Value, json};
-use weir_shared::store::crawls::CrawlCounts;
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::pages::PageRow;
+use weir_shared::store::work::crawls::CrawlCounts;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::pages::PageRow;
 use weir_shared::time::Timestamp;
 
 /// A job as JSON, with the counts of its crawl if it is one.

@@ -4,8 +4,8 @@ use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use weir_shared::config::parse_rate;
-use weir_shared::store::credits::{self, Balance};
-use weir_shared::store::teams::{self, TeamChange, TeamRow};
+use weir_shared::store::accounts::credits::{self, Balance};
+use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
 
 use super::database::team_named;

@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
 use weir_shared::store::Db;
-use weir_shared::store::crawls::{self, CrawlCounts};
-use weir_shared::store::jobs::{self, JobRow};
+use weir_shared::store::work::crawls::{self, CrawlCounts};
+use weir_shared::store::work::jobs::{self, JobRow};
 
 use super::output::{Output, say};
 use super::rows::{crawl_text, job_json};

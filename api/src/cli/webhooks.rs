@@ -5,9 +5,10 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::ids::{CheckId, DeliveryId, JobId};
+use weir_shared::store::Db;
 use weir_shared::store::monitors::checks;
-use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
-use weir_shared::store::{Db, jobs};
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::webhooks::{self, DeliveryFilter, DeliveryRow};
 
 use super::database::team_filter;
 use super::output::{Output, or_dash, shorten, table};

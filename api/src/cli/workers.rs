@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::nodes::{self, DEAD_MS};
+use weir_shared::store::work::nodes::{self, DEAD_MS};
 use weir_shared::store::{Db, sessions};
 
 use super::output::Output;

@@ -7,8 +7,8 @@ use actix_web::web::{Payload, Query};
 use serde::de::DeserializeOwned;
 use weir_shared::error_code::ErrorCode;
 
-use crate::arriving::Arriving;
 use crate::error::{ApiError, ApiResult};
+use crate::http::arriving::Arriving;
 
 /// Largest body, bytes: a thousand ids are 40,000.
 const MOST: usize = 256 * 1024;

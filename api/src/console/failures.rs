@@ -14,7 +14,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::StoreResult;
 use weir_shared::store::console::pages::{self, Failure};
-use weir_shared::store::page::replay::Replay;
+use weir_shared::store::work::page::replay::Replay;
 use weir_shared::time::Timestamp;
 
 use super::body;

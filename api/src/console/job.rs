@@ -12,9 +12,10 @@ use weir_shared::domain::task::TaskSpec;
 use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
+use weir_shared::store::accounts::keys;
 use weir_shared::store::console::pages::{self as page_lists, After, START};
-use weir_shared::store::jobs::{JobRow, JobSpec};
-use weir_shared::store::{crawls, jobs, keys, maps, tasks, webhooks};
+use weir_shared::store::work::jobs::{self, JobRow, JobSpec};
+use weir_shared::store::work::{crawls, maps, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -23,7 +24,7 @@ use super::session::{Viewer, enter};
 use super::wire::{Job, Page, TeamNames};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Addresses of a batch that its request is shown with.

@@ -18,9 +18,9 @@ use weir_shared::domain::map::site_of;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::console::jobs::{self as lists, Filter};
-use weir_shared::store::jobs;
-use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
-use weir_shared::store::{Db, StoreResult, cancel, pages};
+use weir_shared::store::work::page::replay::{self, Replay, ReplayFilter};
+use weir_shared::store::work::{cancel, jobs, pages};
+use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -28,7 +28,7 @@ use super::session::{Viewer, enter};
 use super::wire::{Job, TeamNames};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Entries of a list, unless it is said, and at most.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::KeyId;
-use weir_shared::store::keys::{self, KeyRow};
+use weir_shared::store::accounts::keys::{self, KeyRow};
 
 use super::body;
 use super::job::iso;
@@ -16,7 +16,7 @@ use super::session::{Viewer, enter};
 use super::wire::Team;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Characters of a name.

@@ -4,7 +4,9 @@ use tokio::task::JoinHandle;
 use weir_shared::domain::figures::Gauges;
 use weir_shared::figures::memory_bytes;
 use weir_shared::lasting;
-use weir_shared::store::{StoreResult, keys, queue_depth};
+use weir_shared::store::StoreResult;
+use weir_shared::store::accounts::keys;
+use weir_shared::store::work::queue_depth;
 
 use crate::app::{App, AppData};
 

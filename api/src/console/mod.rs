@@ -2,7 +2,7 @@
 //!
 //! `session` says who is signed in and judges each request, `public` calls the public API as that team, the other modules
 //! answer what the public API does not have: lists over all kinds and teams, figures, keys. Queries stand in
-//! `weir_shared::store::console`. No route of it is ever opened to pages of other origins ([`crate::cors`]).
+//! `weir_shared::store::console`. No route of it is ever opened to pages of other origins ([`crate::http::cors`]).
 
 pub mod assets;
 mod attempts;

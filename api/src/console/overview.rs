@@ -9,7 +9,7 @@ use serde_json::json;
 use weir_shared::domain::figures::{Ended, Figures, Gauges};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::console::figures::{self, Span};
-use weir_shared::store::{nodes, queue_depth};
+use weir_shared::store::work::{nodes, queue_depth};
 use weir_shared::time::Timestamp;
 
 use super::body;

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use weir_shared::blocking;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::StoreError;
 use weir_shared::store::console::history;
-use weir_shared::store::pages::{self, PageRow};
-use weir_shared::store::{StoreError, documents};
+use weir_shared::store::work::documents;
+use weir_shared::store::work::pages::{self, PageRow};
 
 use super::body;
 use super::job::{any_object, iso, load};
@@ -22,7 +23,7 @@ use super::session::enter;
 use super::wire::Page;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// A document up to here is shown as it is, bytes of JSON.

@@ -12,7 +12,7 @@ use weir_shared::error_code::ErrorCode;
 
 use super::session::enter;
 use crate::app::App;
-use crate::auth::{Caller, SignedIn};
+use crate::callers::auth::{Caller, SignedIn};
 use crate::error::{ApiError, ApiResult};
 
 /// Where the public API stands a second time.

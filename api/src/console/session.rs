@@ -11,15 +11,15 @@ use actix_web::{HttpMessage, HttpRequest};
 use weir_shared::domain::console::{self, Role};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
+use weir_shared::store::accounts::keys;
+use weir_shared::store::accounts::teams::{self, TeamRow};
 use weir_shared::store::console::sign_ins::{self, SessionRow};
-use weir_shared::store::keys;
-use weir_shared::store::teams::{self, TeamRow};
 use weir_shared::time::Timestamp;
 
 use crate::app::App;
-use crate::auth::{Caller, CallerTeam};
+use crate::callers::auth::{Caller, CallerTeam};
+use crate::callers::open_mode;
 use crate::error::{ApiError, ApiResult};
-use crate::open_mode;
 
 /// The cookie. Its path is the console's, so that it goes with no call of the public API.
 const COOKIE: &str = "weir_console";

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_shared::domain::console::{self, Role};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::store::accounts::{keys, teams};
 use weir_shared::store::console::sign_ins::{self, SessionRow, SignIn};
-use weir_shared::store::{keys, teams};
 
 use super::body;
 use super::session::{self, Viewer, cookie, enter, from_own_page, set_cookie};

@@ -17,7 +17,7 @@ use weir_shared::domain::node::Load;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
 use weir_shared::store::console::{figures, sign_ins};
-use weir_shared::store::nodes;
+use weir_shared::store::work::nodes;
 use weir_shared::time::Timestamp;
 
 use super::body;

@@ -11,15 +11,16 @@ use weir_shared::config::RATE_BUCKETS;
 use weir_shared::domain::console::Role;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
-use weir_shared::store::teams::{self, TeamChange, TeamRow};
-use weir_shared::store::{StoreError, credits};
+use weir_shared::store::StoreError;
+use weir_shared::store::accounts::credits;
+use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 
 use super::body;
 use super::jobs::of_teams;
 use super::session::enter;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 /// Characters of a team's name, and of a secret.

@@ -8,9 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::store::accounts::teams::TeamRow;
+use weir_shared::store::accounts::{credits, keys, model_usage, rates};
 use weir_shared::store::console::usage::{self, DAY_MS};
-use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{credits, keys, model_usage, queue_depth, rates, sessions};
+use weir_shared::store::sessions;
+use weir_shared::store::work::queue_depth;
 use weir_shared::time::Timestamp;
 
 use super::body;

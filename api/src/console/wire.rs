@@ -7,9 +7,10 @@ use serde::Serialize;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId};
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::pages::PageRow;
-use weir_shared::store::{StoreResult, teams};
+use weir_shared::store::StoreResult;
+use weir_shared::store::accounts::teams;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::pages::PageRow;
 use weir_shared::time::Timestamp;
 
 use crate::app::App;

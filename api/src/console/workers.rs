@@ -7,14 +7,14 @@ use serde::Serialize;
 use weir_shared::domain::node::NodeState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::nodes::{self, NodeStory};
+use weir_shared::store::work::nodes::{self, NodeStory};
 use weir_shared::time::Timestamp;
 
 use super::body;
 use super::session::enter;
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::path_id;
+use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -14,16 +14,17 @@ use tokio::time::Instant;
 use weir_shared::domain::job::{JobStatus, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::credits::Funds;
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::pages::PageRow;
-use weir_shared::store::{StoreError, Tx, cancel, jobs, nodes, pages, queue_depth};
+use weir_shared::store::accounts::credits::Funds;
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::work::pages::{self, PageRow};
+use weir_shared::store::work::{cancel, nodes, queue_depth};
+use weir_shared::store::{StoreError, Tx};
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::turns::TeamTurns;
 use crate::error::{ApiError, ApiResult};
-use crate::turns::TeamTurns;
 
 /// What the worker may need past the job's own timeout to write its end down.
 const MARGIN: Duration = Duration::from_millis(2_000);

@@ -10,13 +10,13 @@ use uuid::Uuid;
 use weir_shared::domain::describe::Reading;
 use weir_shared::domain::feedback::{Feedback, JobFeedback, Subject, parse_feedback, parse_search_feedback};
 use weir_shared::ids::JobId;
-use weir_shared::store::feedback::{self, NewFeedback, Noted};
+use weir_shared::store::accounts::feedback::{self, NewFeedback, Noted};
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -18,18 +18,19 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::maps::{self, NewMap};
-use weir_shared::store::{credits, documents, pages};
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::credits;
+use weir_shared::store::work::maps::{self, NewMap};
+use weir_shared::store::work::{documents, pages};
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
+use crate::callers::turns::TeamTurns;
 use crate::error::{ApiError, ApiResult, Shape};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{self, Group, Operation};
-use crate::turns::TeamTurns;
 
 /// How long a map without a `timeout` is waited for: longer than a worker takes for one.
 const PATIENCE: Duration = Duration::from_secs(280);

@@ -22,8 +22,8 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, MAX_BODY};
-use crate::json::Reader;
+use crate::http::extract::{self, MAX_BODY};
+use crate::http::json::Reader;
 use crate::mcp::{Server, Weir};
 use crate::openapi::{Group, MakeSchema, Operation};
 use crate::routes::operations;

@@ -6,10 +6,11 @@ use weir_shared::clock;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::{pages, retention};
+use weir_shared::store::contents::retention;
+use weir_shared::store::work::pages;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// How long the end of a page is waited for that its caller does not wait for any more. It was told to end.

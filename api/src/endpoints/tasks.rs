@@ -9,15 +9,16 @@ use weir_shared::domain::task::{TaskSpec, UP_FRONT};
 use weir_shared::domain::webhook::WebhookSpec;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::jobs::{self, JobRow, NewJob};
-use weir_shared::store::tasks::{self, NewTask, TaskRow};
-use weir_shared::store::{credits, team_lock, webhooks};
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::{credits, team_lock};
+use weir_shared::store::work::jobs::{self, JobRow, NewJob};
+use weir_shared::store::work::tasks::{self, NewTask, TaskRow};
+use weir_shared::store::work::webhooks;
 
 use super::direct::refuse_short_funds;
 use super::retention;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// Longest target as lists show it, characters.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::tools::{self, CREDITS, INTERACT, Outcome, PARSE, Tool};
 use super::weir::{Answer, Weir};
 use super::{arguments, files, resources, schema};
-use crate::json::{self, Fault};
+use crate::http::json::{self, Fault};
 use crate::openapi::Described;
 
 const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, the \

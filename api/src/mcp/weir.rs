@@ -13,10 +13,8 @@ use weir_shared::config::McpSettings;
 use weir_shared::operator_http::{self, ReadError};
 use weir_shared::random;
 
-use crate::access_log::RequestId;
-use crate::connections;
-use crate::extract;
-use crate::json;
+use crate::http::access_log::RequestId;
+use crate::http::{connections, extract, json};
 
 /// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
 const BOUND: Duration = Duration::from_secs(330);

@@ -3,85 +3,39 @@
 //! [`Db`] is one of two pools, [`Tx`] one of two transactions; [`on_db!`] runs the same body against whichever is
 //! behind. Every function of the modules below has a test that runs on both databases.
 //!
+//! The tables' modules stand in rooms. A room knows those above it in this list and none below; tests may ask anywhere.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`db`] | the two databases: connections, transactions, migrations, and what every statement is made with |
+//! | [`accounts`] | teams and their keys: what they may, how often, what they did, used and said |
+//! | [`contents`] | what sites have sent, callers have given and workers have learned, and how it goes again |
+//! | [`work`] | jobs, their pages and crawls, the workers that do them, and what is told of them |
+//! | [`sessions`] | browser sessions, with their profiles |
+//! | [`monitors`] | what is watched, its checks and what they found |
+//! | [`console`] | what the operator's console shows beyond the public API |
+//! | [`upkeep`] | what is done for all of them from time to time |
+//!
 //! On SQLite every writing transaction starts with `BEGIN IMMEDIATE` (a deferred one fails at its lock upgrade), the
 //! file is in WAL mode with `synchronous = NORMAL`, and several processes share it.
 
 #[macro_use]
-pub(crate) mod sql;
+pub mod db;
 
-pub mod activity;
-mod arrival;
-pub mod attention;
-#[cfg(test)]
-mod bulk_tests;
-pub mod cache;
-pub mod cancel;
-pub mod clock;
-mod connect;
+pub mod accounts;
 pub mod console;
-pub mod copies;
-pub mod crawls;
-pub mod credits;
-mod db;
-pub mod derived;
-pub mod documents;
-pub mod drafts;
-mod error;
-pub mod extractors;
-#[cfg(test)]
-mod fault_tests;
-pub mod feedback;
-pub mod finder;
-pub mod frontier;
-pub mod jobs;
-mod kept;
-pub mod keys;
-mod lasting_plans;
-pub mod leases;
-pub mod ledger;
-pub mod lines;
-#[cfg(test)]
-mod lock_order_tests;
-pub mod maps;
-pub mod migrations;
-pub mod model_usage;
+pub mod contents;
 pub mod monitors;
-pub mod nodes;
-pub mod orphans;
-pub mod page;
-pub mod pages;
-mod parts;
-pub mod profiles;
-pub mod queue_depth;
-pub mod rates;
-pub mod retention;
-pub mod scrape_context;
-pub mod searches;
+#[cfg(test)]
+mod room_tests;
 pub mod sessions;
-pub mod set_back;
-pub mod settings;
-pub(crate) mod shortage;
-pub mod signals;
-pub mod site_templates;
-pub mod sitemaps;
-pub mod slices;
-pub mod snapshots;
-pub mod sweep;
-pub mod tasks;
-pub mod team_lock;
-pub mod teams;
 #[cfg(test)]
 pub mod testing;
-#[cfg(test)]
-mod tests;
-pub mod turns;
-pub mod uploads;
-pub mod waste;
-pub mod webhooks;
-mod writer;
+pub mod upkeep;
+pub mod work;
 
-pub use connect::PoolUse;
-pub(crate) use db::claim_patience;
-pub use db::{Db, PostgresDb, SqliteDb, Tx};
-pub use error::{StoreError, StoreResult, takes_no_writes};
-pub use migrations::migrate;
+pub use db::connect::PoolUse;
+pub use db::error::{StoreError, StoreResult, takes_no_writes};
+pub(crate) use db::handle::claim_patience;
+pub use db::handle::{Db, PostgresDb, SqliteDb, Tx};
+pub use db::migrations::migrate;

@@ -17,9 +17,10 @@ use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::on_pool;
 use crate::random;
-use crate::store::page::rows;
-
-use super::{Db, PoolUse, jobs, migrate, teams};
+use crate::store::accounts::teams;
+use crate::store::work::jobs;
+use crate::store::work::page::rows;
+use crate::store::{Db, PoolUse, migrate};
 
 /// A fresh, migrated database of each kind there is.
 pub async fn databases() -> Vec<Db> {

@@ -10,8 +10,8 @@ use crate::domain::api_version::ApiVersion;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
-use crate::store::jobs::NewJob;
-use crate::store::page::scrape::NewScrape;
+use crate::store::work::jobs::NewJob;
+use crate::store::work::page::scrape::NewScrape;
 use crate::time::Timestamp;
 
 /// `POST` a [`DirectScrape`]; [`DirectAnswer`] has the statuses.

@@ -22,7 +22,8 @@ use weir_shared::clock::{self, Stopwatch};
 use weir_shared::config::DatabaseUrl;
 use weir_shared::on_pool;
 use weir_shared::random;
-use weir_shared::store::{Db, PoolUse, documents};
+use weir_shared::store::work::documents;
+use weir_shared::store::{Db, PoolUse};
 use weir_shared::time::Timestamp;
 use weir_tests::{Database, MovedClock, RuledSite, TestService, both_databases, long_tests, wait_until_within};
 

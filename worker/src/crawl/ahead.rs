@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use weir_shared::clock::Stopwatch;
-use weir_shared::store::frontier::{Ahead, Wanted, enter_ahead};
-use weir_shared::store::page::end::{Discovery, Found};
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::slices::Slices;
+use weir_shared::store::db::slices::Slices;
+use weir_shared::store::work::frontier::{Ahead, Wanted, enter_ahead};
+use weir_shared::store::work::page::end::{Discovery, Found};
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::store::{StoreError, StoreResult};
 
 use crate::context::WorkerContext;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use weir_shared::ids::JobId;
-use weir_shared::store::page::end::{Discovery, Found};
+use weir_shared::store::work::page::end::{Discovery, Found};
 
 /// Addresses kept for all crawls together.
 const MOST: usize = 300_000;

@@ -6,8 +6,8 @@ use url::Url;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::page::end::{Encoded, Outcome};
-use weir_shared::store::page::rows::SITEMAP_IDX;
+use weir_shared::store::work::page::end::{Encoded, Outcome};
+use weir_shared::store::work::page::rows::SITEMAP_IDX;
 
 use super::ahead;
 use super::rules::{forbids, rules_of};

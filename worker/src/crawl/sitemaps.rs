@@ -15,9 +15,9 @@ use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::store::StoreResult;
-use weir_shared::store::frontier::is_full;
-use weir_shared::store::page::end::{Found, Outcome};
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::frontier::is_full;
+use weir_shared::store::work::page::end::{Found, Outcome};
+use weir_shared::store::work::page::rows::Claimed;
 
 use super::ahead::Entry;
 use super::rules::{LinkJudge, rules_of};

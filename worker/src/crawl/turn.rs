@@ -5,8 +5,8 @@ use std::time::Duration;
 use url::Url;
 use weir_shared::domain::crawl::CrawlOptions;
 use weir_shared::ids::JobId;
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::turns::{self, Pace, Turn};
+use weir_shared::store::accounts::turns::{self, Pace, Turn};
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 

@@ -7,7 +7,7 @@ use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::site_rules::SiteRules;
-use weir_shared::store::page::end::{Discovery, Found};
+use weir_shared::store::work::page::end::{Discovery, Found};
 
 use super::rules::{LinkJudge, forbids};
 use crate::page::product::Harvest;

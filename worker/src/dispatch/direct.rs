@@ -9,9 +9,9 @@ use weir_shared::guests::Urgency;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::queue::{self, Turn};
 use weir_shared::slots::Slot;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::page::{claim, fast};
+use weir_shared::store::work::jobs::JobSpec;
+use weir_shared::store::work::page::rows::Claimed;
+use weir_shared::store::work::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::worker_api::direct::DirectScrape;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_shared::ids::PageId;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::traces::{self, Side, Span};
 
 /// The pages that this worker knows it has, until their end is written. A row may say more: a claim whose answer is lost

@@ -16,9 +16,9 @@ use weir_shared::ids::TeamId;
 use weir_shared::queue;
 use weir_shared::slots::Slot;
 use weir_shared::store::StoreResult;
-use weir_shared::store::page::claim;
-use weir_shared::store::page::end::{Finished, Outcome};
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::page::claim;
+use weir_shared::store::work::page::end::{Finished, Outcome};
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::held::HeldPage;

@@ -23,10 +23,12 @@ use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::{CheckId, DeliveryId, JobId, TeamId};
 use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
+use weir_shared::store::accounts::teams;
 use weir_shared::store::monitors::checks::{self, CheckRow};
 use weir_shared::store::monitors::pages::CheckPageRow;
-use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
-use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, monitors, pages, tasks, teams};
+use weir_shared::store::work::webhooks::{self, Attempt, ClaimedDelivery};
+use weir_shared::store::work::{documents, jobs, pages, tasks};
+use weir_shared::store::{Db, StoreError, StoreResult, monitors};
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, TraceParent};
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use weir_shared::ids::JobId;
 use weir_shared::queue::{TASK_QUEUE, Wakeup};
-use weir_shared::store::{StoreResult, tasks};
+use weir_shared::store::StoreResult;
+use weir_shared::store::work::tasks;
 
 use super::job::Job;
 use super::places::Places;

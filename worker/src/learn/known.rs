@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_shared::clock::Stopwatch;
 use weir_shared::ids::{ExtractorId, PageId};
-use weir_shared::store::extractors::{self, Stored, Topic};
+use weir_shared::store::contents::extractors::{self, Stored, Topic};
 use weir_shared::store::{Db, StoreResult};
 
 use super::learned::Learned;

@@ -14,7 +14,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
 use weir_shared::llm::Allowance;
 use weir_shared::store::StoreResult;
-use weir_shared::store::extractors::{self, Stored, Topic};
+use weir_shared::store::contents::extractors::{self, Stored, Topic};
 
 use super::compare::difference;
 use super::known::Known;

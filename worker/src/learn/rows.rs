@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::extractors::{self, Learning, LearningPage, Topic};
+use weir_shared::store::contents::extractors::{self, Learning, LearningPage, Topic};
 use weir_shared::store::{Db, StoreResult, Tx};
 use weir_shared::time::Timestamp;
 
@@ -215,7 +215,7 @@ fn rest(learning: &mut Learning, now: Timestamp) {
 
 #[cfg(test)]
 mod tests {
-    use weir_shared::store::extractors::Flag;
+    use weir_shared::store::contents::extractors::Flag;
 
     use super::*;
 

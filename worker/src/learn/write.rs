@@ -12,7 +12,7 @@ use weir_shared::fault::FaultPoint;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::llm::Allowance;
-use weir_shared::store::extractors::Topic;
+use weir_shared::store::contents::extractors::Topic;
 use weir_shared::store::{StoreError, StoreResult};
 
 use super::compare::{difference, misfit};

@@ -1,8 +1,8 @@
 //! The answer of a map: its links in their order, as many as were asked for, with what the caller should know.
 
 use weir_shared::domain::map::{Link, MapAnswer, MapOptions};
-use weir_shared::store::documents;
-use weir_shared::store::page::end::Encoded;
+use weir_shared::store::work::documents;
+use weir_shared::store::work::page::end::Encoded;
 
 use super::error::MapError;
 use super::links::LinkSet;

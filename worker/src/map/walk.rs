@@ -13,8 +13,9 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
 use weir_shared::domain::map::{MapOptions, MapScope, site_of};
 use weir_shared::ids::TeamId;
-use weir_shared::store::maps::KnownPage;
-use weir_shared::store::{StoreError, cache, maps};
+use weir_shared::store::StoreError;
+use weir_shared::store::contents::cache;
+use weir_shared::store::work::maps::{self, KnownPage};
 
 use super::links::{LinkSet, Origin};
 use super::page::{self, Visited};

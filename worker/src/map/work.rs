@@ -14,8 +14,8 @@ use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
-use weir_shared::store::maps;
-use weir_shared::store::page::end::{Encoded, Outcome};
+use weir_shared::store::work::maps;
+use weir_shared::store::work::page::end::{Encoded, Outcome};
 
 use super::answer::{Gathered, answer};
 use super::error::MapError;

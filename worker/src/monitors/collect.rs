@@ -6,12 +6,13 @@ use weir_shared::blocking;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::monitor::{Billing, PageStatus, Progress, Summary, TargetType, outcome};
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::documents::Part;
-use weir_shared::store::jobs::JobRow;
 use weir_shared::store::monitors::checks::{self, CheckRow, End, News, Step};
 use weir_shared::store::monitors::pages::{self as found_pages, Address, Found, Known, NewPage};
-use weir_shared::store::pages::PageRow;
-use weir_shared::store::{StoreError, StoreResult, Tx, crawls, documents, jobs, pages};
+use weir_shared::store::work::crawls;
+use weir_shared::store::work::documents::{self, Part};
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::work::pages::{self, PageRow};
+use weir_shared::store::{StoreError, StoreResult, Tx};
 use weir_shared::time::Timestamp;
 
 use super::found::{self, Looked};

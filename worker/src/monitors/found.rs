@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use weir_shared::domain::monitor::PageStatus;
 use weir_shared::ids::PageId;
 use weir_shared::store::StoreResult;
-use weir_shared::store::documents::StoredDocument;
 use weir_shared::store::monitors::pages::{Detail, Found, Known};
-use weir_shared::store::pages::PageRow;
+use weir_shared::store::work::documents::StoredDocument;
+use weir_shared::store::work::pages::PageRow;
 
 /// What of a page's metadata is kept with a check.
 const KEPT: [&str; 7] = ["title", "description", "language", "sourceURL", "url", "statusCode", "contentType"];

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::{CheckId, JobId};
-use weir_shared::store::jobs::JobRow;
 use weir_shared::store::monitors::checks::CheckRow;
 use weir_shared::store::monitors::pages::{self as found_pages, Address};
-use weir_shared::store::{StoreError, StoreResult, documents, jobs};
+use weir_shared::store::work::documents;
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::{StoreError, StoreResult};
 
 use super::collect::{DOCUMENT_BYTES, DOCUMENTS, InHand, blocking, pause_ms};
 use super::found::Looked;

@@ -11,7 +11,7 @@ use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::llm::Allowance;
 use weir_shared::search::{Hit, SearchError};
 use weir_shared::store::monitors::pages::{self as found_pages, Detail, Found};
-use weir_shared::store::searches::{self, NewSearch};
+use weir_shared::store::work::searches::{self, NewSearch};
 use weir_shared::store::{StoreResult, monitors};
 
 use super::Monitors;

@@ -14,7 +14,8 @@ use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::{self, Db, PoolUse, nodes};
+use weir_shared::store::work::nodes;
+use weir_shared::store::{self, Db, PoolUse};
 
 use super::load;
 use crate::context::Process;

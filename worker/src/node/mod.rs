@@ -42,7 +42,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let run_dirs = settings.worker.run_dirs.clone();
     blocking::run(move || Sandbox::bury_the_dead(&run_dirs)).await??;
     let Some(pools) = Pools::connect(&settings.database_url, &stop).await? else { return Ok(()) };
-    let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
+    let secret = store::db::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);
     let socket = TcpListener::bind(process.settings.worker.bind)
         .with_context(|| format!("WEIR_WORKER_BIND={}: cannot listen there", process.settings.worker.bind))?;

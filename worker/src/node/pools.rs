@@ -6,7 +6,8 @@ use anyhow::{Context as _, bail};
 use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
-use weir_shared::store::{Db, PoolUse, migrations};
+use weir_shared::store::db::migrations;
+use weir_shared::store::{Db, PoolUse};
 
 /// Connections for rows, and for wake-ups.
 const ROWS: u32 = 8;

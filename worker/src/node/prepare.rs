@@ -9,8 +9,9 @@ use weir_shared::guard::AddressGuard;
 use weir_shared::llm::Model;
 use weir_shared::search::Backends;
 use weir_shared::slots::Slots;
-use weir_shared::store::finder::Finder;
-use weir_shared::store::{self, Db, cache};
+use weir_shared::store::contents::cache;
+use weir_shared::store::contents::finder::Finder;
+use weir_shared::store::{self, Db};
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 use weir_shared::{blocking, clock};
@@ -36,7 +37,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     let sandbox = Arc::new(blocking::run(move || Sandbox::prepare(config)).await??);
     let browsers = start_browsers(&settings, &sandbox, &doors, &ads)?;
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
-    store::clock::follow(&db);
+    store::db::clock::follow(&db);
     Ok(Process {
         witness: Witness::new(clock::instant(), db.now()),
         wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,

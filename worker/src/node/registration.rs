@@ -6,7 +6,8 @@ use std::time::Duration;
 use weir_shared::blocking;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::{self, nodes};
+use weir_shared::store;
+use weir_shared::store::work::nodes;
 
 use crate::context::Process;
 
@@ -68,7 +69,7 @@ pub(super) async fn retire(process: &Process, id: WorkerId, patience: Duration) 
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::declare_dead(&mut tx, id).await?;
-        store::page::rescue::give_back(&mut tx, id, process.db.now()).await?;
+        store::work::page::rescue::give_back(&mut tx, id, process.db.now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };

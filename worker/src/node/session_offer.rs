@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blocking;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::nodes;
+use weir_shared::store::work::nodes;
 
 use crate::context::Process;
 use crate::exec::Assets;

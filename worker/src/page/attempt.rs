@@ -11,9 +11,9 @@ use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::llm::Allowance;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::page::end::Outcome;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::jobs::JobSpec;
+use weir_shared::store::work::page::end::Outcome;
+use weir_shared::store::work::page::rows::Claimed;
 
 use super::cached::from_store;
 use super::complete::{complete, refuse_unreadable};

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::page::acting;
+use weir_shared::store::work::page::acting;
 
 use super::error::PageError;
 use super::request::PageRequest;

@@ -6,7 +6,7 @@ use weir_shared::domain::scrape::CacheOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::Allowance;
 use weir_shared::store::StoreError;
-use weir_shared::store::cache::Found;
+use weir_shared::store::contents::cache::Found;
 
 use super::complete::{complete, refuse_unreadable};
 use super::cpu::blocking;

@@ -9,9 +9,9 @@ use weir_shared::domain::price::{self, Bill};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::MonitorId;
-use weir_shared::store::derived::{Derived, Piece};
-use weir_shared::store::documents;
-use weir_shared::store::snapshots::{Packed, Snapshot};
+use weir_shared::store::contents::derived::{Derived, Piece};
+use weir_shared::store::contents::snapshots::{Packed, Snapshot};
+use weir_shared::store::work::documents;
 use weir_shared::time::Timestamp;
 
 use super::error::PageError;

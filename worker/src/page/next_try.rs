@@ -2,7 +2,7 @@
 
 use weir_shared::domain::job::{MAX_TRIES, retry_pause_ms};
 use weir_shared::random;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 /// Pause before a caller on the line gets the next try, milliseconds.

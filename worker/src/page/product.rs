@@ -1,7 +1,7 @@
 //! What comes of a page: its document, ready to be stored, what that costs, and where the page leads.
 
 use url::Url;
-use weir_shared::store::page::end::Encoded;
+use weir_shared::store::work::page::end::Encoded;
 
 /// What came of a page.
 pub struct Product {

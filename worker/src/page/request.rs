@@ -9,9 +9,9 @@ use weir_shared::domain::location::Location;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::cache::Found;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::contents::cache::Found;
+use weir_shared::store::work::jobs::JobSpec;
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::error::PageError;

@@ -15,9 +15,11 @@ use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::job::{JobKind, MAX_TRIES};
 use weir_shared::domain::target::fetch_url;
-use weir_shared::store::page::end::Outcome;
-use weir_shared::store::page::rows::SITEMAP_IDX;
-use weir_shared::store::{StoreResult, jobs, turns};
+use weir_shared::store::StoreResult;
+use weir_shared::store::accounts::turns;
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::page::end::Outcome;
+use weir_shared::store::work::page::rows::SITEMAP_IDX;
 use weir_shared::time::Timestamp;
 
 use super::error::{PageError, Rest};

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use weir_shared::domain::cache::{self, Head, Parts};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
-use weir_shared::store::cache::{Content, Found, PartsOf};
-use weir_shared::store::page::end::Version;
+use weir_shared::store::contents::cache::{Content, Found, PartsOf};
+use weir_shared::store::contents::version::Version;
 
 use super::cpu::{self, Ahead};
 use super::kind::BodyKind;

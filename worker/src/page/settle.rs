@@ -12,7 +12,8 @@ use weir_shared::blobs::Blobs;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::slots::Slot;
-use weir_shared::store::page::end::{Body, Encoded};
+use weir_shared::store::contents::version::Body;
+use weir_shared::store::work::page::end::Encoded;
 use weir_shared::{blocking, clock};
 
 use super::attempt;

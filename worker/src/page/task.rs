@@ -6,8 +6,8 @@ use url::Url;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::guests::{Holder, Urgency};
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::jobs::JobSpec;
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::traces::TraceParent;
 
 use super::product::Harvest;

@@ -16,7 +16,8 @@ use url::Url;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::ids::TeamId;
-use weir_shared::store::{Db, StoreResult, site_templates};
+use weir_shared::store::contents::site_templates;
+use weir_shared::store::{Db, StoreResult};
 
 use super::draft::SiteResponse;
 use super::task::PageTask;

@@ -8,10 +8,9 @@ use weir_shared::domain::figures::PageEnd;
 use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::slots::Slot;
-use weir_shared::store::jobs;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::page::end::{Finished, Outcome};
-use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::work::jobs::{self, JobSpec};
+use weir_shared::store::work::page::end::{Finished, Outcome};
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, Span};
 

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::ids::{TeamId, WorkerId};
 use weir_shared::queue;
-use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, nodes};
+use weir_shared::store::work::nodes;
+use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult};
 use weir_shared::wake::Wake;
 
 use super::{Consumer, Due, consume};

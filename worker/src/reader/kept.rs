@@ -10,7 +10,7 @@ use weir_shared::config::ModelSettings;
 use weir_shared::domain::cache::short;
 use weir_shared::ids::TeamId;
 use weir_shared::store::Db;
-use weir_shared::store::derived::{self, Piece};
+use weir_shared::store::contents::derived::{self, Piece};
 use weir_shared::time::Timestamp;
 
 use super::PageText;

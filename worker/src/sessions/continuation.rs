@@ -9,7 +9,7 @@ use weir_shared::domain::interact::ScrapeContext;
 use weir_shared::domain::location::Location;
 use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
-use weir_shared::store::scrape_context;
+use weir_shared::store::sessions::scrape_context;
 
 use super::resources::{OpenError, SessionResources};
 use crate::browser::cdp::Cdp;

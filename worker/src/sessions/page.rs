@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::domain::profile::ProfileUse;
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::profiles::{self, PageLease, Published};
+use weir_shared::store::sessions::profiles::{self, PageLease, Published};
+use weir_shared::store::work::page::rows::Claimed;
 use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::{blocking, clock};
 

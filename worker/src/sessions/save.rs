@@ -11,8 +11,9 @@ use weir_shared::clock;
 use weir_shared::domain::session::EndReason;
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::SessionId;
-use weir_shared::store::profiles::{self, Published};
-use weir_shared::store::{Db, StoreError, StoreResult, sessions, waste};
+use weir_shared::store::contents::waste;
+use weir_shared::store::sessions::profiles::{self, Published};
+use weir_shared::store::{Db, StoreError, StoreResult, sessions};
 
 /// Pauses between two tries to store an archive: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
@@ -73,7 +74,9 @@ mod tests {
     use weir_shared::domain::session::{CreateSession, SessionKind};
     use weir_shared::fault::Fault;
     use weir_shared::ids::{TeamId, WorkerId};
-    use weir_shared::store::{self, PoolUse, nodes, teams};
+    use weir_shared::store::accounts::teams;
+    use weir_shared::store::work::nodes;
+    use weir_shared::store::{self, PoolUse};
 
     use super::*;
 

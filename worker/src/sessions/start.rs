@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_shared::ids::TeamId;
-use weir_shared::store::profiles;
+use weir_shared::store::sessions::profiles;
 use weir_shared::{blocking, random};
 
 use super::profile::Vault;

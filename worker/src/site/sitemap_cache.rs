@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::ids::TeamId;
-use weir_shared::store::{Db, sitemaps};
+use weir_shared::store::Db;
+use weir_shared::store::contents::sitemaps;
 
 use super::sitemap_reader::{Item, SitemapEntry};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_shared::ids::JobId;
-use weir_shared::store::tasks::ClaimedTask;
+use weir_shared::store::work::tasks::ClaimedTask;
 
 /// By job and the claim's epoch.
 #[derive(Debug, Clone, Default)]

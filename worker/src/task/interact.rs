@@ -16,7 +16,7 @@ use weir_shared::ids::SessionId;
 use weir_shared::llm::{Spent, TokenMeter};
 use weir_shared::store::StoreResult;
 use weir_shared::store::sessions::{self, NewSession, NotPlaced};
-use weir_shared::store::tasks::{self, NewStep, StepEnd};
+use weir_shared::store::work::tasks::{self, NewStep, StepEnd};
 
 use super::journal::{Done, Halt, Journal, Passing, Step, cut};
 use super::page::Page;

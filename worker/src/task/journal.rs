@@ -16,9 +16,11 @@ use weir_shared::fault::FaultPoint;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::PageId;
 use weir_shared::llm::{Allowance, Asker, ModelError, Question, Role, Spent, TokenMeter};
-use weir_shared::store::pages::{self, PageRow};
-use weir_shared::store::tasks::{self, Asked, ClaimedTask, NewStep, StepEnd, StepRow};
-use weir_shared::store::{StoreError, StoreResult, credits, jobs, sessions};
+use weir_shared::store::accounts::credits;
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::pages::{self, PageRow};
+use weir_shared::store::work::tasks::{self, Asked, ClaimedTask, NewStep, StepEnd, StepRow};
+use weir_shared::store::{StoreError, StoreResult, sessions};
 
 use crate::context::WorkerContext;
 

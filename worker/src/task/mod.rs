@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use weir_shared::domain::task::{StopReason, TaskOutcome, TaskSpec};
 use weir_shared::ids::JobId;
-use weir_shared::store::tasks::{self, ClaimedTask, LOOK_AGAIN_MS};
+use weir_shared::store::work::tasks::{self, ClaimedTask, LOOK_AGAIN_MS};
 use weir_shared::store::{Db, StoreResult};
 
 use self::journal::{Halt, Journal};

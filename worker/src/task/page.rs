@@ -5,8 +5,8 @@ use url::Url;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::PageState;
 use weir_shared::ids::PageId;
-use weir_shared::store::documents;
-use weir_shared::store::pages::PageRow;
+use weir_shared::store::work::documents;
+use weir_shared::store::work::pages::PageRow;
 
 use super::journal::{Halt, Journal};
 

@@ -8,12 +8,14 @@ use serde_json::json;
 use weir_shared::blobs::{Blobs, Copied};
 use weir_shared::blocking;
 use weir_shared::config::{ApiSettings, DatabaseUrl, Settings};
-use weir_shared::store::{Db, copies, teams};
+use weir_shared::store::Db;
+use weir_shared::store::accounts::teams;
+use weir_shared::store::db::copies;
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
+use crate::callers::first_key;
 use crate::cli::database;
 use crate::cli::output::Output;
-use crate::first_key;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
     let db = database::open(settings).await?;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::store::{self, Db, PoolUse, clock, migrations, nodes};
+use weir_shared::store::db::{clock, migrations};
+use weir_shared::store::work::nodes;
+use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::wake;
 use weir_shared::{blocking, private};
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::store::cache::{self, Age, Kept};
+use weir_shared::store::contents::cache::{self, Age, Kept};
 use weir_shared::store::{Db, StoreError};
 
 use super::warc::Archive;

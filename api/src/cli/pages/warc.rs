@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use weir_shared::random;
-use weir_shared::store::cache::Found;
+use weir_shared::store::contents::cache::Found;
 use weir_shared::time::Timestamp;
 
 /// A file with records.

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use weir_shared::domain::task::TaskSpec;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs::{self, JobRow};
-use weir_shared::store::tasks;
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::work::tasks;
 use weir_shared::time::Timestamp;
 
 use super::word;
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Agents of one page.

@@ -10,12 +10,12 @@ pub mod trace;
 
 use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::tasks::TaskRow;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::tasks::TaskRow;
 
 use super::tasks::own;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::ApiResult;
 
 /// What a cancelled run says.

@@ -7,13 +7,13 @@ use serde::Serialize;
 use weir_shared::domain::document::Document;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::{documents, pages};
+use weir_shared::store::work::{documents, pages};
 
 use super::own_agent;
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -16,15 +16,15 @@ use weir_shared::domain::task::{AgentSpec, Before, TaskSpec};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::random;
-use weir_shared::store::{jobs, tasks};
+use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::retention;
 use crate::endpoints::tasks::{Wanted, accept, refuse_without_model, thread_busy};
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// Earlier runs of a thread that the model is told of, and how much of each answer, bytes.

@@ -12,9 +12,9 @@ use weir_shared::ids::JobId;
 
 use super::{CANCELLED, own_agent, word};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -11,12 +11,12 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::task::{StopReason, TaskSpec};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::{jobs, tasks};
+use weir_shared::store::work::{jobs, tasks};
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// The last runs of a thread that are shown.

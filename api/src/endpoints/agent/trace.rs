@@ -11,18 +11,18 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::session::SessionState;
 use weir_shared::domain::task::{StepKind, StopReason};
 use weir_shared::ids::{JobId, PageId, SessionId};
-use weir_shared::store::jobs::JobRow;
 use weir_shared::store::sessions;
-use weir_shared::store::tasks::{self, StepRow, TaskRow};
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::tasks::{self, StepRow, TaskRow};
 use weir_shared::time::Timestamp;
 
 use super::thread::outcome;
 use super::{CANCELLED, own_agent};
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::live_addresses;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// The window of a browser, CSS pixels.

@@ -16,21 +16,23 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::page::rows;
-use weir_shared::store::slices::Slices;
-use weir_shared::store::{Tx, credits, drafts, team_lock, webhooks};
+use weir_shared::store::Tx;
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::{credits, team_lock};
+use weir_shared::store::db::slices::Slices;
+use weir_shared::store::work::jobs::{self, NewJob};
+use weir_shared::store::work::page::rows;
+use weir_shared::store::work::{drafts, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{Served, idempotency};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{Group, Operation};
 
 /// Pages that are written in one transaction.

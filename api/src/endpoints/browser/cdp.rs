@@ -16,8 +16,8 @@ use weir_shared::worker_api::relay::CDP;
 use super::splice::{self, Handshake, WorkerSocket};
 use super::{locate, session_id};
 use crate::app::{App, AppData};
-use crate::connections;
 use crate::error::{ApiError, ApiResult};
+use crate::http::connections;
 use crate::openapi::{Group, Operation};
 
 /// The capability in the query.

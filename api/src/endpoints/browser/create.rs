@@ -14,10 +14,10 @@ use weir_shared::store::sessions::SessionRow;
 use super::opening::{self, Wanted};
 use super::{Addresses, delete};
 use crate::app::AppData;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -13,12 +13,12 @@ use weir_shared::worker_api::Refusal;
 
 use super::{destroy_row, load_own, not_found, session_id};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::CallError;
+use crate::workers::worker_client::CallError;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

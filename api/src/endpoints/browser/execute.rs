@@ -19,12 +19,12 @@ use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, RunBounds};
 
 use super::{destroy_row, gone, load_own, session_id};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::CallError;
+use crate::workers::worker_client::CallError;
 
 /// Seconds after which a session may have ended what it runs.
 const BUSY_SECONDS: u64 = 2;

@@ -9,8 +9,8 @@ use weir_shared::store::sessions;
 
 use super::{Entry, end_orphans, forgotten_before};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -28,9 +28,9 @@ use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 use super::splice::{Handshake, WorkerSocket};
 use super::{locate, session_id};
 use crate::app::{App, AppData};
-use crate::asset::asset;
-use crate::connections;
 use crate::error::{ApiError, ApiResult};
+use crate::http::asset::asset;
+use crate::http::connections;
 use crate::openapi::{Group, Operation};
 
 const PAGE: &str = include_str!("live/index.html");

@@ -18,14 +18,14 @@ use weir_shared::domain::capability::{Capability, token};
 use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
-use weir_shared::store::nodes;
 use weir_shared::store::sessions::{self, SessionRow};
+use weir_shared::store::work::nodes;
 use weir_shared::time::Timestamp;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::relay_target::RelayTarget;
+use crate::workers::relay_target::RelayTarget;
 
 /// Where a session is driven and watched. Each address holds its own capability: no key is needed with it.
 #[derive(Serialize, JsonSchema)]

@@ -15,9 +15,9 @@ use weir_shared::worker_api::sessions::OpenSession;
 
 use super::{destroy_row, end_orphans};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::worker_client::CallError;
+use crate::workers::worker_client::CallError;
 
 /// Seconds after which a place may be free again.
 const RETRY_SECONDS: u64 = 5;

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::profile;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::profiles::{self, Removal};
+use weir_shared::store::sessions::profiles::{self, Removal};
 
 use super::end_orphans;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

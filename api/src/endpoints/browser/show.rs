@@ -8,8 +8,8 @@ use weir_shared::domain::session::SessionState;
 
 use super::{Entry, load_own, not_found, session_id};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -14,11 +14,11 @@ use weir_shared::domain::scrape_request::{HIDDEN, wire_form};
 use weir_shared::domain::target::without_user;
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
-use weir_shared::store::crawls::{self, ActiveCrawl};
+use weir_shared::store::work::crawls::{self, ActiveCrawl};
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// Crawls in one answer: there is no paging for them.

@@ -11,12 +11,12 @@ use weir_shared::domain::scrape_request::parse_preview;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::TokenMeter;
-use weir_shared::store::model_usage;
+use weir_shared::store::accounts::model_usage;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -16,22 +16,23 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::llm::TokenMeter;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
-use weir_shared::store::crawls::{self, NewCrawl};
-use weir_shared::store::credits::{self, Funds};
-use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::model_usage;
-use weir_shared::store::{Tx, team_lock, webhooks};
+use weir_shared::store::Tx;
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::credits::{self, Funds};
+use weir_shared::store::accounts::{model_usage, team_lock};
+use weir_shared::store::work::crawls::{self, NewCrawl};
+use weir_shared::store::work::jobs::{self, NewJob};
+use weir_shared::store::work::webhooks;
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{Served, idempotency};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -15,11 +15,11 @@ use weir_shared::ids::JobId;
 use weir_shared::search::SearchError;
 
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::endpoints::retention;
 use crate::endpoints::tasks::{Wanted, accept, refuse_without_model};
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
+use crate::http::extract::{self, Parser};
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -10,10 +10,10 @@ use weir_shared::domain::task::StopReason;
 use weir_shared::ids::JobId;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::tasks::own;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -21,22 +21,23 @@ use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{CreateSession, EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
+use weir_shared::store::contents::retention;
 use weir_shared::store::sessions::{self, SessionRow};
-use weir_shared::store::{jobs, pages, retention};
+use weir_shared::store::work::{jobs, pages};
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunBounds, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::execute::Ran;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, joined, load_own};
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::CallError;
+use crate::workers::worker_client::CallError;
 
 /// What an answer may take past `timeout`: clients wait 5 s longer (wire 1.10).
 const MARGIN: Duration = Duration::from_millis(4_500);

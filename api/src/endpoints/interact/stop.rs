@@ -6,14 +6,14 @@ use tokio::time::Duration;
 use weir_shared::clock;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
-use weir_shared::store::pages;
+use weir_shared::store::work::pages;
 
 use super::{forbidden, opened};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::browser::delete;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// How long a session that is just being opened is waited for.

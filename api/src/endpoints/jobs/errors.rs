@@ -8,15 +8,15 @@ use serde::Serialize;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::crawls;
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::pages::{self, PageRow};
+use weir_shared::store::work::crawls;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::pages::{self, PageRow};
 
 use super::{Names, Served, load, served_by};
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::Operation;
 
 /// Failed pages in one answer: there is no paging for them.

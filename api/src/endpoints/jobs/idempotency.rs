@@ -4,7 +4,8 @@ use actix_web::HttpRequest;
 use uuid::Uuid;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
-use weir_shared::store::{Tx, jobs};
+use weir_shared::store::Tx;
+use weir_shared::store::work::jobs;
 use weir_shared::time::Timestamp;
 
 use crate::error::{ApiError, ApiResult};

@@ -11,11 +11,11 @@ use actix_web::HttpRequest;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs::{self, JobRow};
+use weir_shared::store::work::jobs::{self, JobRow};
 use weir_shared::time::Timestamp;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Group;
 

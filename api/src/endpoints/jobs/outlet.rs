@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use weir_shared::hang_up::HangUp;
 
-use crate::answers::PART;
+use crate::http::answers::PART;
 
 /// Where frames are put.
 pub struct Outlet {

@@ -17,18 +17,18 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
-use weir_shared::store::documents::{self, Part, StoredDocument};
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::{crawls, pages};
+use weir_shared::store::work::documents::{self, Part, StoredDocument};
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::{crawls, pages};
 
 use super::{Names, Served, load_own, remembered_own, served_by};
-use crate::answers::Room;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::v1;
 use crate::error::ApiResult;
-use crate::extract::{self, Paging};
-use crate::limits::Bucket;
+use crate::http::answers::Room;
+use crate::http::extract::{self, Paging};
 use crate::openapi::{MakeSchema, Operation};
 
 /// Documents in a page when the caller names no number.

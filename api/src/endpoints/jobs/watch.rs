@@ -33,19 +33,18 @@ use weir_shared::clock;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
-use weir_shared::store::documents::{self, Part, StoredDocument};
-use weir_shared::store::jobs::JobRow;
+use weir_shared::store::work::documents::{self, Part, StoredDocument};
+use weir_shared::store::work::jobs::JobRow;
 
 use super::outlet::{Outlet, Saying, frames};
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
-use crate::answers::Room;
 use crate::app::{App, AppData};
-use crate::auth::{Credentials, credentials};
-use crate::connections;
+use crate::callers::auth::{Credentials, credentials};
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::answers::Room;
+use crate::http::{connections, extract};
 
 /// Time between pings.
 const PING: Duration = Duration::from_secs(20);

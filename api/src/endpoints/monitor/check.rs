@@ -13,9 +13,9 @@ use weir_shared::store::monitors::pages::{self, CheckPageRow};
 
 use super::wire::{Check, CheckPage};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// About how many bytes of pages an answer has; at least one page is in it.

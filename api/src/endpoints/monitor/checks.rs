@@ -9,9 +9,9 @@ use weir_shared::store::monitors::checks;
 
 use super::wire::{Body, Check};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 fn statuses() -> Vec<&'static str> {

@@ -13,9 +13,9 @@ use weir_shared::store::monitors::{self, Settings};
 use super::News;
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

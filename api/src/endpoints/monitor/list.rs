@@ -6,8 +6,8 @@ use weir_shared::store::monitors;
 
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

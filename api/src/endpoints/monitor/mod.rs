@@ -25,7 +25,7 @@ use weir_shared::store::monitors::checks::{self as stored_checks, CheckRow};
 use weir_shared::store::monitors::{self, MonitorRow};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Operation;
 

@@ -5,9 +5,9 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

@@ -5,7 +5,7 @@ use weir_shared::domain::scrape_request::{ParseRequest, ScrapeRequest};
 use weir_shared::domain::upload::Upload;
 
 use crate::app::AppData;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::endpoints::scrape::run::{Scraped, scraped};
 use crate::error::ApiResult;
 

@@ -14,16 +14,16 @@ use futures_util::{Stream, StreamExt as _, stream};
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, Receiving};
+use weir_shared::store::contents::uploads::{self, Receiving};
 
 use super::formats::check_kind;
 use super::in_time;
 use crate::app::App;
-use crate::arriving::{self, Arriving, Interrupted};
-use crate::auth::Caller;
-use crate::bodies::Room;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
+use crate::http::arriving::{self, Arriving, Interrupted};
+use crate::http::bodies::Room;
+use crate::http::extract;
 
 /// Longest `options`, bytes.
 const MAX_OPTIONS: usize = 1 << 20;

@@ -7,8 +7,8 @@ use weir_office::{FORMATS, Format};
 use weir_shared::error_code::ErrorCode;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -28,20 +28,19 @@ use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::{parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::uploads;
+use weir_shared::store::contents::uploads;
 use weir_shared::traces;
 
 use self::file::scraped_file;
 use self::form::Form;
 use crate::app::AppData;
-use crate::arriving;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::endpoints::retention;
 use crate::endpoints::scrape::run::Scraped;
 use crate::endpoints::scrape::{Body, document_answer, document_example};
 use crate::error::{ApiError, ApiResult, Shape};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::{arriving, extract};
 use crate::openapi::{self, Group, Operation};
 
 /// How long a file may take to come, however steadily: less than what an expired one stays among the blobs.

@@ -13,17 +13,17 @@ use weir_shared::domain::upload_right;
 use weir_shared::domain::validation::{Path, refusal};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, Claimed};
+use weir_shared::store::contents::uploads::{self, Claimed};
 use weir_shared::traces;
 
 use super::file::scraped_file;
 use super::{form, upload};
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::endpoints::retention;
 use crate::endpoints::scrape::run::Scraped;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
+use crate::http::extract;
 
 /// A parse takes this much longer than its `timeout` at most, milliseconds: when the process dies at it, the file may be
 /// parsed again by then.

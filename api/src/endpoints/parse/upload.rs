@@ -19,17 +19,17 @@ use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE};
 use weir_shared::domain::upload_right::{self, Refused};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::uploads::{self, NewUpload, Offered, Receiving};
+use weir_shared::store::contents::uploads::{self, NewUpload, Offered, Receiving};
 use weir_shared::time::Timestamp;
 
 use super::formats::check_kind;
 use super::{form, in_time};
 use crate::app::{App, AppData};
-use crate::arriving::{Arriving, announced};
-use crate::bodies::Room;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::arriving::{Arriving, announced};
+use crate::http::bodies::Room;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

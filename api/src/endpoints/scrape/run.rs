@@ -20,22 +20,24 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::page::scrape;
-use weir_shared::store::retention::expiry;
-use weir_shared::store::{StoreError, credits, documents, pages};
+use weir_shared::store::StoreError;
+use weir_shared::store::accounts::credits;
+use weir_shared::store::contents::retention::expiry;
+use weir_shared::store::work::page::scrape;
+use weir_shared::store::work::{documents, pages};
 use weir_shared::traces;
 use weir_shared::worker_api::direct::DirectScrape;
 
 use super::document_answer;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
-use crate::direct_dispatch::Dispatched;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
+use crate::callers::turns::TeamTurns;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract::{self, Parser};
-use crate::limits::Bucket;
-use crate::turns::TeamTurns;
+use crate::http::extract::{self, Parser};
+use crate::workers::direct_dispatch::Dispatched;
 
 /// How long the answer of a worker alone is waited for: then the rows are looked at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -256,11 +258,11 @@ mod tests {
     use weir_shared::domain::api_version::ApiVersion;
     use weir_shared::domain::job::JobStatus;
     use weir_shared::ids::WorkerId;
-    use weir_shared::store::jobs;
-    use weir_shared::store::page::fast;
+    use weir_shared::store::work::jobs;
+    use weir_shared::store::work::page::fast;
 
     use super::*;
-    use crate::auth::Credentials;
+    use crate::callers::auth::Credentials;
     use crate::service_tests::Api;
 
     fn wanted() -> ScrapeRequest {

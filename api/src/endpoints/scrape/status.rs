@@ -5,14 +5,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
-use weir_shared::store::{documents, jobs, pages};
+use weir_shared::store::work::{documents, jobs, pages};
 
 use super::document_answer;
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::direct::page_error;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 
 /// Handles the request.
 ///

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use weir_shared::domain::search::SearchRequest;
 use weir_shared::ids::JobId;
 
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 
 /// A search whose hits are known.
 pub(super) struct Asked {

@@ -11,7 +11,7 @@ use weir_shared::domain::cache::{self, Head};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::Source;
 use weir_shared::passages::{rank, split};
-use weir_shared::store::cache::{self as store, Found};
+use weir_shared::store::contents::cache::{self as store, Found};
 
 use super::answer::Item;
 use super::asked::Asked;

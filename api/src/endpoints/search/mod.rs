@@ -31,8 +31,8 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
-use weir_shared::store::credits;
-use weir_shared::store::searches::{self, NewSearch};
+use weir_shared::store::accounts::credits;
+use weir_shared::store::work::searches::{self, NewSearch};
 use weir_shared::traces;
 
 use self::answer::{Body, Item};
@@ -40,10 +40,10 @@ use self::asked::Asked;
 use super::direct::{awaited, refuse_full_queue, refuse_short_funds};
 use super::retention;
 use crate::app::{App, AppData};
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

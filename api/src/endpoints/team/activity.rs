@@ -9,11 +9,11 @@ use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, 
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::target::without_user;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::activity;
+use weir_shared::store::accounts::activity;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

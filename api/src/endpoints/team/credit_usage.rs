@@ -4,12 +4,12 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::ids::KeyId;
-use weir_shared::store::credits::Month;
+use weir_shared::store::accounts::credits::Month;
 
 use super::{Balance, History, Plan};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

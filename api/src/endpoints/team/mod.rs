@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::credits::{self, Month};
+use weir_shared::store::accounts::credits::{self, Month};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::callers::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 

@@ -5,8 +5,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use weir_shared::error_code::ErrorCode;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 /// What the API's document says of it.

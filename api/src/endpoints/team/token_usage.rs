@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::ids::KeyId;
 use weir_shared::llm::Spent;
-use weir_shared::store::credits::Month;
-use weir_shared::store::model_usage;
+use weir_shared::store::accounts::credits::Month;
+use weir_shared::store::accounts::model_usage;
 use weir_shared::time::Timestamp;
 
 use super::{Balance, History, Plan};
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

@@ -14,16 +14,16 @@ use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::scrape_request::parse_v1_llmstxt;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::jobs::JobRow;
-use weir_shared::store::{documents, jobs, maps, pages};
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::work::{documents, maps, pages};
 
 use super::map::{Link, Made};
-use crate::answers::Room;
 use crate::app::{App, AppData};
+use crate::callers::limits::Bucket;
 use crate::endpoints::map;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
-use crate::limits::Bucket;
+use crate::http::answers::Room;
+use crate::http::extract;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

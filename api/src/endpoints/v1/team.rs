@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::AppData;
+use crate::callers::limits::Bucket;
 use crate::endpoints::team::{Balance, Plan, doc_balance, plan};
 use crate::error::ApiResult;
-use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]

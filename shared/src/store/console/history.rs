@@ -4,7 +4,7 @@ use crate::domain::job::{JobKind, PageState};
 use crate::domain::map::site_of;
 use crate::ids::{JobId, TeamId};
 use crate::on_pool;
-use crate::store::pages::{Columns, PageRow, row, select_page};
+use crate::store::work::pages::{Columns, PageRow, row, select_page};
 use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 

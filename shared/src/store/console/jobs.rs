@@ -175,7 +175,8 @@ async fn still_so(db: &Db, filter: &Filter, candidates: &[JobId], now: Timestamp
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::store::{cancel, testing};
+    use crate::store::testing;
+    use crate::store::work::cancel;
 
     async fn all(db: &Db, filter: &Filter, step: usize) -> Vec<JobId> {
         let (mut jobs, mut next) = (Vec::new(), None);

@@ -3,7 +3,7 @@
 use crate::domain::job::PageState;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::on_pool;
-use crate::store::pages::{Columns, PageRow, row, select_page};
+use crate::store::work::pages::{Columns, PageRow, row, select_page};
 use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 

@@ -178,7 +178,8 @@ pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::store::{keys, testing};
+    use crate::store::accounts::keys;
+    use crate::store::testing;
 
     #[tokio::test]
     async fn a_session_ends_by_itself_when_idle_at_sign_out_and_with_its_key() {

@@ -9,9 +9,10 @@ use crate::domain::job::{JobKind, WebhookEvent};
 use crate::domain::node::{Load, NodeState};
 use crate::domain::webhook::DeliveryState;
 use crate::ids::{DeliveryId, JobId, WorkerId};
-use crate::store::nodes::{self, NodeRow};
-use crate::store::webhooks::{self, Attempt};
-use crate::store::{cancel, console, crawls, jobs, testing};
+use crate::store::work::nodes::{self, NodeRow};
+use crate::store::work::webhooks::{self, Attempt};
+use crate::store::work::{cancel, crawls, jobs};
+use crate::store::{console, testing};
 
 #[tokio::test]
 async fn a_job_that_is_let_go_is_expired_and_one_that_runs_is_not() {

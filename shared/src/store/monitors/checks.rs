@@ -12,8 +12,8 @@ use crate::{on_db, on_pool};
 
 use super::MonitorRow;
 use super::turns::{Turns, teams_with};
-use crate::store::parts::parts;
-use crate::store::webhooks::{self, Event};
+use crate::store::db::parts::parts;
+use crate::store::work::webhooks::{self, Event};
 use crate::store::{Db, StoreResult, Tx};
 
 pub(super) const DAY_MS: i64 = 86_400_000;

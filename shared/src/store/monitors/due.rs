@@ -13,7 +13,7 @@ use super::turns::{Turns, teams_with};
 use super::{MonitorRow, select_monitor};
 use crate::domain::monitor::Cause;
 use crate::on_db;
-use crate::store::parts::parts;
+use crate::store::db::parts::parts;
 use crate::store::{Db, StoreResult, Tx};
 
 /// When a monitor is looked at again whose schedule this build cannot read, milliseconds.

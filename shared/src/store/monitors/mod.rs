@@ -24,11 +24,13 @@ use std::collections::HashMap;
 use crate::domain::monitor::schedule::{Clockwork, Timing};
 use crate::domain::monitor::{CheckStatus, MonitorSpec, MonitorStatus, Progress, Summary};
 use crate::ids::{CheckId, KeyId, MonitorId, TeamId};
+use crate::store::accounts::team_lock;
+use crate::store::db::parts::parts;
+use crate::store::work::cancel;
+use crate::store::{Db, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::parts::parts;
-use super::{Db, StoreError, StoreResult, Tx, cancel, team_lock};
 use checks::CheckRow;
 
 /// A monitor as stored.

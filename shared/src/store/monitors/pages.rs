@@ -12,8 +12,9 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::checks::CheckRow;
-use crate::store::parts::parts;
-use crate::store::{Db, StoreError, StoreResult, Tx, documents};
+use crate::store::db::parts::parts;
+use crate::store::work::documents;
+use crate::store::{Db, StoreError, StoreResult, Tx};
 
 /// How hard a page's details are packed: they are written once and seldom read.
 const LEVEL: i32 = 3;

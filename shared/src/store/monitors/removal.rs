@@ -8,8 +8,8 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::checks::DAY_MS;
-use crate::store::slices::Slices;
-use crate::store::snapshots::KEPT_MS;
+use crate::store::contents::snapshots::KEPT_MS;
+use crate::store::db::slices::Slices;
 use crate::store::{Db, StoreResult, Tx};
 
 /// Checks that are removed together.

@@ -13,9 +13,11 @@ use crate::domain::watch::Noise;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, PageId};
 use crate::random;
-use crate::store::slices::Slices;
-use crate::store::snapshots::{self, Packed, Snapshot};
-use crate::store::{jobs, sweep, testing, webhooks};
+use crate::store::contents::snapshots::{self, Packed, Snapshot};
+use crate::store::db::slices::Slices;
+use crate::store::testing;
+use crate::store::upkeep::sweep;
+use crate::store::work::{jobs, webhooks};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -534,7 +536,7 @@ async fn a_deleted_monitor_is_gone_for_everybody_at_once_and_from_the_rows_later
         assert!(!delete(&mut tx, team, row.id, begin).await.unwrap());
         tx.commit().await.unwrap();
         assert!(load(&db, team, row.id).await.unwrap().is_none() && list(&db, team, 10, 0).await.unwrap().is_empty());
-        let status = crate::store::jobs::load(&db, job).await.unwrap().unwrap().status;
+        let status = crate::store::work::jobs::load(&db, job).await.unwrap().unwrap().status;
         assert_eq!(status, crate::domain::job::JobStatus::Cancelled);
         assert_eq!(checks::load_any(&db, check.id).await.unwrap().unwrap().status, CheckStatus::Failed);
 

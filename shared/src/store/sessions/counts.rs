@@ -4,7 +4,8 @@ use crate::domain::node::NodeState;
 use crate::domain::session::SessionState;
 use crate::ids::{TeamId, WorkerId};
 use crate::on_pool;
-use crate::store::{Db, StoreResult, nodes};
+use crate::store::work::nodes;
+use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 
 /// Sessions and slots as operators watch them.

@@ -3,8 +3,9 @@
 use crate::domain::session::{self, Bill, EndReason, SessionKind, SessionMove, SessionState};
 use crate::ids::{KeyId, SessionId, TeamId};
 use crate::on_db;
-use crate::store::credits::{self, Charge};
-use crate::store::{StoreResult, Tx, team_lock};
+use crate::store::accounts::credits::{self, Charge};
+use crate::store::accounts::team_lock;
+use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
 /// What the worker has found for a session.

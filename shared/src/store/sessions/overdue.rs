@@ -3,7 +3,8 @@
 use crate::domain::node::NodeState;
 use crate::domain::session::{EndReason, SessionState};
 use crate::ids::SessionId;
-use crate::store::{Db, StoreResult, Tx, nodes};
+use crate::store::work::nodes;
+use crate::store::{Db, StoreResult, Tx};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 

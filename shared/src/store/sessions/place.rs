@@ -4,8 +4,10 @@ use crate::domain::node::NodeState;
 use crate::domain::session::{self, CreateSession, SessionKind, SessionState};
 use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::on_db;
-use crate::store::credits::{self, Funds};
-use crate::store::{StoreError, StoreResult, Tx, nodes, team_lock};
+use crate::store::accounts::credits::{self, Funds};
+use crate::store::accounts::team_lock;
+use crate::store::work::nodes;
+use crate::store::{StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
 use super::rows::IS_OF_PAGE;

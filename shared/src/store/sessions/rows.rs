@@ -6,7 +6,8 @@ use crate::domain::profile::ProfileUse;
 use crate::domain::session::{self, EndReason, SessionKind, SessionState};
 use crate::ids::{PageId, SessionId, TeamId, WorkerId};
 use crate::on_pool;
-use crate::store::{Db, StoreResult, nodes};
+use crate::store::work::nodes;
+use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 
 use super::life::Ended;

@@ -8,9 +8,13 @@ use crate::domain::node::NodeState;
 use crate::domain::profile::ProfileUse;
 use crate::domain::session::{CreateSession, EndReason, SessionKind, SessionState};
 use crate::ids::{PageId, SessionId, TeamId, WorkerId};
-use crate::store::profiles::{self, Published, Removal};
+use crate::store::accounts::{credits, teams};
+use crate::store::contents::waste;
+use crate::store::sessions::profiles::{self, Published, Removal};
 use crate::store::testing::{databases, team};
-use crate::store::{Db, StoreError, credits, nodes, nodes::NodeRow, sweep, teams, waste};
+use crate::store::upkeep::sweep;
+use crate::store::work::nodes::{self, NodeRow};
+use crate::store::{Db, StoreError};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 

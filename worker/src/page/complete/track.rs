@@ -7,8 +7,8 @@ use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
 use weir_shared::domain::watch::Watch;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Holder;
-use weir_shared::store::cache as store;
-use weir_shared::store::snapshots::{self, Snapshot};
+use weir_shared::store::contents::cache as store;
+use weir_shared::store::contents::snapshots::{self, Snapshot};
 
 use super::failure::{page_error, warning};
 use crate::changes::{self, Status};

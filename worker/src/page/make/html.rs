@@ -2,7 +2,7 @@
 
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::Format;
-use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::work::jobs::JobSpec;
 
 use super::attributes::{attribute_selector, attribute_values};
 use super::{goods, media};

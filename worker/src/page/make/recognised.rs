@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
-use weir_shared::store::derived::{self, Piece};
+use weir_shared::store::contents::derived::{self, Piece};
 use weir_shared::time::Timestamp;
 
 use crate::page::draft::SiteResponse;

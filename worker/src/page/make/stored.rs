@@ -1,7 +1,7 @@
 //! A page that was kept, made as if it came now.
 
 use tokio::time::Instant;
-use weir_shared::store::cache::Found;
+use weir_shared::store::contents::cache::Found;
 
 use super::fetched::{FromFetched, from_fetched};
 use super::rendered::from_rendered;
