@@ -310,7 +310,7 @@ async fn a_body_does_not_wait_with_its_request() {
     let waiting = tokio::spawn(async move { caller.send(request.body(text)).await });
     let (_socket, _) = tokio::time::timeout(Duration::from_secs(60), site.accept()).await.unwrap().unwrap();
     // The page is being asked for: what is left is what the request needs. The allocator gives back after a moment.
-    wait_until_within(Duration::from_secs(30), "the body's room is free again", || async {
+    wait_until_within(Duration::from_secs(60), "the body's room is free again", || async {
         (memory.now() < before + 6 * MB).then_some(())
     })
     .await;
@@ -331,7 +331,7 @@ async fn large_answers_of_a_team_have_64_mib_together_and_keep_nobody_else_waiti
     let mut jobs = Vec::new();
     for caller in [service.caller(), &other] {
         let job = caller.post("/v2/batch/scrape", &scrape).await.id();
-        ended_at(caller, &format!("/v2/batch/scrape/{job}"), Duration::from_secs(30)).await;
+        ended_at(caller, &format!("/v2/batch/scrape/{job}"), Duration::from_secs(60)).await;
         jobs.push(job);
     }
     let before = memory.start_over();

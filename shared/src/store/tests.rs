@@ -586,7 +586,7 @@ async fn deliveries_that_another_worker_is_taking_are_left_to_it() {
         let mut taken = webhooks::claim(&mut one, id, now, lease, 2).await.unwrap();
         let rest = webhooks::claim(&mut two, id, now, lease, 10);
         let rest =
-            tokio::time::timeout(std::time::Duration::from_secs(10), rest).await.expect("it waits for the other");
+            tokio::time::timeout(std::time::Duration::from_secs(60), rest).await.expect("it waits for the other");
         taken.extend(rest.unwrap());
         let ids: std::collections::HashSet<_> = taken.iter().map(|delivery| delivery.id).collect();
         assert_eq!((taken.len(), ids.len()), (4, 4));
@@ -760,7 +760,7 @@ async fn a_process_that_freezes_in_a_transaction_lets_go_of_its_rows() {
         let lock = || sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team);
         let mut frozen = pool.begin().await.unwrap();
         lock().execute(&mut *frozen).await.unwrap();
-        let waited = tokio::time::timeout(Duration::from_secs(15), lock().execute(pool)).await;
+        let waited = tokio::time::timeout(Duration::from_secs(60), lock().execute(pool)).await;
         waited.expect("the row is free in time").unwrap();
         assert!(frozen.commit().await.is_err(), "what it wrote is not kept");
     }
