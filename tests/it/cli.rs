@@ -43,14 +43,14 @@ both_databases! {
     async fn failed_pages_can_be_replayed(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let urls = json!([site.url("/cut/reset"), site.url("/small/1")]);
+        let urls = json!([site.url("/files/audio.wav"), site.url("/small/1")]);
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!(status["completed"], 1);
-        let before = site.hit_count("/cut").await;
+        let before = site.hit_count("/files/").await;
         service.cli(&["jobs", "replay", &id]);
         weir_tests::wait_until("the failed page is tried again", || async {
-            (site.hit_count("/cut").await > before).then_some(())
+            (site.hit_count("/files/").await > before).then_some(())
         })
         .await;
         finished(service.caller(), &id, Duration::from_secs(60)).await;
