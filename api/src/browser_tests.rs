@@ -329,7 +329,7 @@ async fn a_session_whose_caller_has_gone_before_it_was_open_is_ended() {
                 tokio::time::sleep(wait).await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.expect("it is ended");
+        tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.expect("it is ended");
         assert_eq!(ids(&api, "?status=active").await.len(), 0);
     };
     is_ended(1).await;
@@ -348,7 +348,7 @@ async fn a_session_whose_caller_has_gone_before_it_was_open_is_ended() {
                 tokio::time::sleep(wait).await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(20), opened).await.expect("it is open");
+        tokio::time::timeout(std::time::Duration::from_secs(60), opened).await.expect("it is open");
     }
     is_ended(2).await;
 }
@@ -697,7 +697,7 @@ async fn sessions_of_a_dead_worker_are_destroyed_for_whoever_asks() {
     let wanted = json!({"profile": {"name": "p"}});
     let (first, second) = (create(&api, wanted.clone()).await, create(&api, json!({})).await);
     let third = create(&api, json!({})).await;
-    dying.fall_silent(nodes::DEAD_MS - 2_000).await;
+    dying.fall_silent(nodes::DEAD_MS - 5_000).await;
     assert_eq!(ids(&api, "?status=active").await.len(), 3, "silent, not dead");
     let heard = dying.fall_silent(nodes::DEAD_MS + 1_000).await;
     Worker::start(&api, 3).await;
@@ -710,7 +710,7 @@ async fn sessions_of_a_dead_worker_are_destroyed_for_whoever_asks() {
     assert_eq!((row.ended_at, row.end_reason), (Some(heard), Some(EndReason::WorkerDied)));
     let (status, body) = api.delete(&format!("/v2/browser/{third}")).await;
     let billed = body["sessionDurationMs"].as_i64().unwrap();
-    assert!(status == 200 && (105_000..112_000).contains(&billed), "until the last sign of life: {body}");
+    assert!(status == 200 && (105_000..119_000).contains(&billed), "until the last sign of life: {body}");
     assert_eq!((&body["creditsBilled"], used(&api).await), (&json!(4), 12));
 
     // And by a list, a read or a delete alone.
@@ -854,8 +854,8 @@ async fn a_session_outlives_the_api_process() {
 
 #[actix_web::test]
 async fn a_destroyed_session_is_forgotten_after_the_result_time() {
-    const RESULT_TTL_MS: i64 = 3_000;
-    let api = Api::start(&[("WEIR_RESULT_TTL", "3s")]).await;
+    const RESULT_TTL_MS: i64 = 5_000;
+    let api = Api::start(&[("WEIR_RESULT_TTL", "5s")]).await;
     Worker::start(&api, 5).await;
     let (id, lives) = (create(&api, json!({})).await, create(&api, json!({})).await);
     assert_eq!(api.delete(&format!("/v2/browser/{id}")).await.0, 200);

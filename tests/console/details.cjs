@@ -104,8 +104,9 @@ run(async () => {
     await page.keyboard.press('Escape');
     assert.equal(await shown.textContent(), key);
     assert.equal(await dialogOf(page).getByRole('button', { name: 'Close' }).count(), 0);
-    await dialogOf(page).getByRole('button', { name: 'Copy' }).click();
-    await dialogOf(page).getByText('Copied').waitFor();
+    // It stands there for a moment: who looks for it after the click may be too late.
+    const copied = dialogOf(page).getByText('Copied').waitFor();
+    await Promise.all([copied, dialogOf(page).getByRole('button', { name: 'Copy' }).click()]);
     assert.equal(await page.evaluate(() => window.clip.readText()), key);
     await dialogOf(page).getByText('Copied').waitFor({ state: 'detached' });
     await page.evaluate(() => { document.execCommand = () => false; });

@@ -26,7 +26,7 @@ both_databases! {
         let append = other.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 1), "appendToId": batch })).await;
         assert_eq!(append.status, 404, "{}", append.text);
 
-        let status = finished(service.caller(), &batch, std::time::Duration::from_secs(30)).await;
+        let status = finished(service.caller(), &batch, std::time::Duration::from_secs(60)).await;
         assert_eq!((&status["status"], &status["total"]), (&json!("completed"), &json!(3)), "nothing of it took effect");
     }
 

@@ -48,7 +48,7 @@ both_databases! {
         let bad = [site.url("/cut/reset"), site.url("/hang?x=1"), "http://127.0.0.1:2/".to_owned()];
         let mut urls = site.urls("/article/", 5);
         urls.extend(bad.iter().cloned());
-        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 2000 })).await.id();
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 6_000 })).await.id();
 
         let status = finished(service.caller(), &id, BOUND).await;
         assert_eq!(status["status"], "completed");
@@ -123,6 +123,10 @@ both_databases! {
         assert_eq!(status["status"], "cancelled");
 
         // Running pages may finish; after them, no page is asked for any more.
+        wait_until("the slots are free", || async {
+            (service.get("/v2/team/queue-status").await.ok()["activeJobsInQueue"] == 0).then_some(())
+        })
+        .await;
         let settled = wait_until("the site is quiet", || async {
             let before = site.hit_count("/slow").await;
             tokio::time::sleep(Duration::from_millis(700)).await;

@@ -31,7 +31,7 @@ both_databases! {
         assert!(credits.to_string().contains("100"), "{credits}");
 
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 3) })).await.id();
-        finished(service.caller(), &id, Duration::from_secs(30)).await;
+        finished(service.caller(), &id, Duration::from_secs(60)).await;
         let jobs = list(&service.cli_json(&["jobs", "list", "--json"]));
         assert!(jobs.iter().any(|job| job["id"] == id.as_str()), "{jobs:?}");
         let job = service.cli_json(&["jobs", "show", &id, "--json"]);
@@ -43,17 +43,17 @@ both_databases! {
     async fn failed_pages_can_be_replayed(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let urls = json!([site.url("/slow?ms=2500"), site.url("/small/1")]);
-        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 1000 })).await.id();
-        let status = finished(service.caller(), &id, Duration::from_secs(40)).await;
+        let urls = json!([site.url("/files/audio.wav"), site.url("/small/1")]);
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!(status["completed"], 1);
-        let before = site.hit_count("/slow").await;
+        let before = site.hit_count("/files/").await;
         service.cli(&["jobs", "replay", &id]);
         weir_tests::wait_until("the failed page is tried again", || async {
-            (site.hit_count("/slow").await > before).then_some(())
+            (site.hit_count("/files/").await > before).then_some(())
         })
         .await;
-        finished(service.caller(), &id, Duration::from_secs(40)).await;
+        finished(service.caller(), &id, Duration::from_secs(60)).await;
     }
 }
 
@@ -346,7 +346,7 @@ both_databases! {
         service.ready().await;
         let site = FixtureSite::start().await;
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 1) })).await.id();
-        assert_eq!(finished(service.caller(), &id, Duration::from_secs(30)).await["completed"], 1);
+        assert_eq!(finished(service.caller(), &id, Duration::from_secs(60)).await["completed"], 1);
         let logs = service.logs();
         assert_eq!(logs.matches("9001_of_tomorrow").count(), 2, "the API and the worker name it: {logs}");
         let (code, found) = checked(&service);
@@ -439,7 +439,7 @@ async fn processes_wait_for_a_database_that_starts_after_them() {
     // The stop ends the wait.
     let mut migrate = started(&service);
     is_waiting(&migrate).await;
-    assert_eq!(migrate.terminate(Duration::from_secs(5)).code(), Some(1), "it was not done");
+    assert_eq!(migrate.terminate(Duration::from_secs(40)).code(), Some(1), "it was not done");
     service.start_api();
     service.start_worker(0);
     wait_until("API and worker wait", || async { are_waiting(&service, before).then_some(()) }).await;
@@ -453,7 +453,7 @@ async fn processes_wait_for_a_database_that_starts_after_them() {
     is_waiting(&migrate).await;
     wait_until("API and worker wait", || async { are_waiting(&service, before).then_some(()) }).await;
     cluster.restart();
-    assert!(migrate.await_end(Duration::from_secs(30)).success(), "{}", migrate.tail(20));
+    assert!(migrate.await_end(Duration::from_secs(60)).success(), "{}", migrate.tail(20));
     service.ready().await;
     let workers = service.cli_json(&["workers", "list", "--json"]);
     assert!(!workers.as_array().unwrap().is_empty());

@@ -52,9 +52,8 @@ both_databases! {
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         wait_until("its places are taken", || async { (site.hit_count("/slow").await == 4).then_some(()) }).await;
         service.resume_worker(1);
-        let began = Stopwatch::start();
         wait_until("the others are in work", || async { (site.hit_count("/slow").await == 8).then_some(()) }).await;
-        assert!(began.elapsed() < Duration::from_secs(8), "they waited for {:?}", began.elapsed());
+        assert_eq!(site.most_open().await, 8, "while the first four still are");
         let status = finished(service.caller(), &id, BOUND).await;
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(68), &json!(68)));
         assert_eq!(site.hit_count("/slow").await, 8);
@@ -70,7 +69,7 @@ both_databases! {
         wait_until("every slot is taken", || async { (site.hit_count("/slow").await == 3).then_some(()) }).await;
         // Another team, and callers on the line of the same team, one after the other.
         for (n, caller) in [&other, service.caller(), &other, service.caller()].into_iter().enumerate() {
-            let small = json!({ "url": site.url(&format!("/small/{n}")), "timeout": 10_000 });
+            let small = json!({ "url": site.url(&format!("/small/{n}")), "timeout": 60_000 });
             caller.post("/v2/scrape", &small).await.ok();
         }
         let theirs = other.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/1", 5) })).await.id();
@@ -88,8 +87,8 @@ both_databases! {
         let other = service.new_team("others");
         let scrape = async |caller: &Caller, url: String| caller.post("/v2/scrape", &json!({ "url": url })).await.ok();
         // Who has so many in work does not begin as a guest.
-        let held = site.urls("/slow?ms=6000&n=", 2).into_iter().map(|url| scrape(&other, url));
-        let crowd = site.urls("/slow?ms=200&n=", 150).into_iter().map(|url| scrape(service.caller(), url));
+        let held = site.urls("/slow?ms=10000&n=", 2).into_iter().map(|url| scrape(&other, url));
+        let crowd = site.urls("/slow?ms=600&n=", 100).into_iter().map(|url| scrape(service.caller(), url));
         let crowd = async {
             wait_until("the others have two in work", || async {
                 (site.hit_count("/slow").await == 2).then_some(())
@@ -107,7 +106,7 @@ both_databases! {
             site.hit_count("/slow").await - began
         };
         let (_, _, passed) = tokio::join!(futures_util::future::join_all(held), crowd, theirs);
-        // In one line all of them would.
+        // In one line all of them would. Ten begin each second.
         assert!(passed <= 50, "{passed} pages of the crowd began before the other's");
     }
 
@@ -115,7 +114,7 @@ both_databases! {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
         let other = service.new_team("others");
-        let body = json!({ "urls": site.urls("/slow?ms=300&n=", 2000) });
+        let body = json!({ "urls": site.urls("/slow?ms=600&n=", 2000) });
         let id = service.post("/v2/batch/scrape", &body).await.id();
         wait_until("the large batch runs", || async { (site.hit_count("/slow").await > 20).then_some(()) }).await;
 
@@ -125,13 +124,14 @@ both_databases! {
             other.post("/v2/scrape", &json!({ "url": site.url(&format!("/small/{n}")) })).await.ok();
             slowest = slowest.max(began.elapsed());
         }
-        assert!(slowest < Duration::from_millis(1300), "one page's time is 300 ms; the slowest scrape took {slowest:?}");
+        // The large batch takes more than a minute.
+        assert!(slowest < Duration::from_secs(10), "the slowest scrape took {slowest:?}");
 
         let began = Stopwatch::start();
         let urls = site.urls("/small/", 20);
         let theirs = other.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         finished(&other, &theirs, BOUND).await;
-        assert!(began.elapsed() < Duration::from_secs(5), "their batch of 20 small pages took {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(20), "their batch of 20 small pages took {:?}", began.elapsed());
         let running = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
         assert_eq!(running["status"], "scraping", "all that while the large batch was there");
         service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
@@ -143,13 +143,13 @@ first_on! { sqlite:
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
         let other = service.new_team("others");
-        let long = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=9000&n=", 40) })).await.id();
+        let long = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=40000&n=", 40) })).await.id();
         wait_until("every slot is taken", || async { (site.hit_count("/slow").await == 16).then_some(()) }).await;
         let began = Stopwatch::start();
         let theirs = other.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 100) })).await.id();
         finished(&other, &theirs, BOUND).await;
-        // With a quarter of a second for each of them a quarter of them would have come.
-        assert!(began.elapsed() < Duration::from_secs(6), "their 100 small pages took {:?}", began.elapsed());
+        // With a quarter of a second for each of them it would be 25 seconds.
+        assert!(began.elapsed() < Duration::from_secs(16), "their 100 small pages took {:?}", began.elapsed());
         service.delete(&format!("/v2/batch/scrape/{long}")).await.ok();
     }
 }
@@ -167,7 +167,7 @@ async fn pages_that_take_long_in_a_browser_keep_nobody_else_waiting() {
     })
     .await;
     for (n, caller) in [&other, service.caller()].into_iter().enumerate() {
-        let small = json!({ "url": site.url(&format!("/small/{n}")), "waitFor": 1, "timeout": 20_000 });
+        let small = json!({ "url": site.url(&format!("/small/{n}")), "waitFor": 1, "timeout": 45_000 });
         caller.post("/v2/scrape", &small).await.ok();
     }
     assert_eq!(site.hit_count("/small/9").await, 2, "who has every page begins none beside them");
@@ -181,7 +181,7 @@ async fn a_scrape_that_waits_too_long_for_its_turn_says_so() {
     let service = TestService::start(weir_tests::Database::Sqlite).await;
     let small = service.new_team("small");
     service.cli(&["team", "set", "small", "--concurrency", "1"]);
-    let urls = site.urls("/slow?ms=8000&n=", 2);
+    let urls = site.urls("/slow?ms=40000&n=", 2);
     let id = small.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
     wait_until("the team's only place is taken", || async { (site.hit_count("/slow").await > 0).then_some(()) }).await;
     let answer = small.post("/v2/scrape", &json!({ "url": site.url("/small/1"), "timeout": 3000 })).await;

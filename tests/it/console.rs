@@ -486,20 +486,20 @@ both_databases! {
         }
         let mut all = String::new();
         while !all.contains("\"running\":1") || !all.contains("\"memoryBytes\":") {
-            let chunk = tokio::time::timeout(Duration::from_secs(30), streams[0].chunk()).await.unwrap().unwrap().unwrap();
+            let chunk = tokio::time::timeout(Duration::from_secs(60), streams[0].chunk()).await.unwrap().unwrap().unwrap();
             all += std::str::from_utf8(&chunk).unwrap();
         }
         assert!(all.contains("event: figures\ndata: {"), "{all}");
         let mut own = String::new();
         while !own.contains("\"running\":1") {
-            let chunk = tokio::time::timeout(Duration::from_secs(30), streams[1].chunk()).await.unwrap().unwrap().unwrap();
+            let chunk = tokio::time::timeout(Duration::from_secs(60), streams[1].chunk()).await.unwrap().unwrap().unwrap();
             own += std::str::from_utf8(&chunk).unwrap();
         }
         assert!(own.contains("\"workers\":[]") && own.contains("\"pagesPerSecond\":null"), "{own}");
         // It ends with its session.
         assert_eq!(user.post("/sign-out", &json!({})).await.status, 204);
         let ended = async { while let Ok(Some(_)) = streams[1].chunk().await {} };
-        tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the stream goes on");
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the stream goes on");
         let overview = operator.get("/overview?range=hour").await.ok();
         assert_eq!((&overview["health"]["word"], overview["points"].as_array().unwrap().len()), (&json!("ok"), 60));
         for (range, points) in [("day", 96), ("week", 84)] {

@@ -476,7 +476,7 @@ both_databases! {
         few_done(&service, &first, 4).await;
         service.delete(&first).await.ok();
         let second = crawl_of(&other, &host, json!({})).await;
-        let done = ended_at(&other, &second, Duration::from_secs(25)).await;
+        let done = ended_at(&other, &second, Duration::from_secs(50)).await;
         assert_eq!((&done["status"], &done["completed"]), (&json!("completed"), &json!(5)), "{done}");
     }
 
@@ -484,10 +484,10 @@ both_databases! {
         let service = TestService::start(database).await;
         let other = service.new_team("others");
         let host = many_pages().await;
-        let first = crawl_of(service.caller(), &host, json!({ "delay": 50 })).await;
+        let first = crawl_of(service.caller(), &host, json!({ "delay": 60 })).await;
         few_done(&service, &first, 1).await;
         let second = crawl_of(&other, &host, json!({})).await;
-        let done = ended_at(&other, &second, Duration::from_secs(20)).await;
+        let done = ended_at(&other, &second, Duration::from_secs(45)).await;
         assert_eq!((&done["status"], &done["completed"]), (&json!("completed"), &json!(5)), "{done}");
         assert_eq!(service.get(&first).await.ok()["completed"], 1);
         service.delete(&first).await.ok();
@@ -502,7 +502,7 @@ both_databases! {
             crawl_of(service.caller(), &host, json!({})).await;
         }
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 60) })).await.id();
-        let done = ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), Duration::from_secs(20)).await;
+        let done = ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), Duration::from_secs(50)).await;
         assert_eq!(done["completed"], 60, "{done}");
         for crawl in service.get("/v2/crawl/active").await.ok()["crawls"].as_array().unwrap() {
             service.delete(&format!("/v2/crawl/{}", crawl["id"].as_str().unwrap())).await.ok();
@@ -635,7 +635,7 @@ first_on! {
         assert!(status["warning"].as_str().unwrap().contains("name and password"), "{status}");
         assert!(!status["warning"].as_str().unwrap().contains("won"));
         // A sitemap has a minute.
-        let status = ended_at(service.caller(), &full, Duration::from_secs(30)).await;
+        let status = ended_at(service.caller(), &full, Duration::from_secs(45)).await;
         assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(1)));
     }
 }

@@ -176,7 +176,7 @@ async fn exchange(service: &TestService, bytes: &str) -> String {
     socket.write_all(bytes.as_bytes()).await.unwrap();
     let mut text = String::new();
     let read = socket.read_to_string(&mut text);
-    tokio::time::timeout(Duration::from_secs(15), read)
+    tokio::time::timeout(Duration::from_secs(45), read)
         .await
         .unwrap_or_else(|_| panic!("no end after {bytes}"))
         .unwrap();

@@ -236,7 +236,7 @@ async fn the_timeout_ends_what_is_under_way() {
         let body = json!({ "urls": [url], "schema": kettle(), "timeout": 2000, "scrapeOptions": {"maxAge": 0} });
         let id = service.post("/v2/extract", &body).await.id();
         let path = format!("/v2/extract/{id}");
-        let status = wait_until_within(Duration::from_secs(15), "the timeout ends it", || async {
+        let status = wait_until_within(BOUND, "the timeout ends it", || async {
             let status = service.get(&path).await.ok();
             (status["status"] != "processing").then_some(status)
         })

@@ -198,7 +198,7 @@ async fn a_worker_that_is_told_to_stop_does_not_wait_for_a_silent_bucket() {
     options.env.extend(bucket.settings());
     let mut service = TestService::start_with(options).await;
     let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
-    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    finished(service.caller(), &id, Duration::from_secs(60)).await;
     bucket.fall_silent();
     service.execute("UPDATE job SET expires_at = 1").await;
     wait_until("the bucket is asked in vain", || async { bucket.is_waited_for().then_some(()) }).await;
@@ -214,7 +214,7 @@ async fn a_document_that_its_bucket_has_not_kept_is_answered_as_documented() {
     let service = TestService::start_with(options).await;
     let id = batch_of_a_large_page(&service, &pages).await;
     // The caller holds every answer against what is documented.
-    let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+    let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
     assert!(status["data"][0]["warning"].as_str().unwrap().contains("is lost"), "{status}");
 }
 
@@ -241,7 +241,7 @@ async fn what_a_dead_worker_left_does_not_wait_for_the_database() {
     })
     .await;
     assert_eq!(files_below(&run_dir), Vec::<PathBuf>::new());
-    assert!(worker.terminate(Duration::from_secs(10)).success());
+    assert!(worker.terminate(Duration::from_secs(40)).success());
     service.start_worker(0);
     service.workers_are_there().await;
 }
@@ -271,12 +271,10 @@ both_databases! {
         service.kill_worker(1);
         let died = Stopwatch::start();
         service.start_worker(1);
-        wait_until_within(Duration::from_secs(20), "all pages are in work again", || async {
-            (site.hit_count("/slow").await >= 8).then_some(())
-        })
-        .await;
-        assert!(died.elapsed() < Duration::from_secs(15), "{:?}", died.elapsed());
-        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+        wait_until("all pages are in work again", || async { (site.hit_count("/slow").await >= 8).then_some(()) }).await;
+        // With ten seconds for a machine that has other things to do; what is not taken back stays where it is.
+        assert!(died.elapsed() < Duration::from_secs(25), "{:?}", died.elapsed());
+        let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(4), &json!(4)));
     }
 
@@ -297,10 +295,10 @@ both_databases! {
             ] })
         };
         // One has acted when its worker dies, the other has not.
-        let acted = service.post("/v2/batch/scrape", &buys(&shop, 1, 20_000)).await.id();
+        let acted = service.post("/v2/batch/scrape", &buys(&shop, 1, 30_000)).await.id();
+        wait_until("the purchase", async || (!pages.heads("/bought").is_empty()).then_some(())).await;
         let waits = service.post("/v2/batch/scrape", &buys(&look, 8_000, 1)).await.id();
-        let both = async || (!pages.heads("/bought").is_empty() && !pages.heads("/seen").is_empty()).then_some(());
-        wait_until("the purchase", both).await;
+        wait_until("the other page", async || (!pages.heads("/seen").is_empty()).then_some(())).await;
         service.restart_worker(0);
         let status = finished(service.caller(), &acted, Duration::from_secs(60)).await;
         assert_eq!(status["data"], json!([]), "{status}");
@@ -322,7 +320,7 @@ both_databases! {
         scrapes_are_dispatched(&service, &site).await;
         let caller = service.caller().clone();
         let url = site.url("/slow?ms=2000");
-        let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await });
+        let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 90_000 })).await });
         wait_until("the page is in work", || async { (site.hit_count("/slow").await == 1).then_some(()) }).await;
         service.restart_worker(0);
         let answer = scrape.await.unwrap().ok();
@@ -342,7 +340,8 @@ both_databases! {
         for scrape in scrapes.collect::<Vec<_>>() {
             assert_eq!(scrape.await.unwrap()["data"]["metadata"]["statusCode"], 200);
         }
-        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        // Whoever waited for it would wait for all of a scrape's time, a minute.
+        assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
         // What was dispatched to it during its pause has been done by another worker; it must not do it again.
         service.resume_worker(0);
         let before = used(&service).await;
@@ -553,7 +552,7 @@ async fn a_stopping_api_answers_what_it_has_in_hand_though_its_other_threads_are
             api.ask_to_end();
             // When these are closed, a thread without a request in hand has nothing to do.
             for mut connection in idle {
-                let closed = tokio::time::timeout(Duration::from_secs(20), connection.read(&mut [0])).await;
+                let closed = tokio::time::timeout(Duration::from_secs(60), connection.read(&mut [0])).await;
                 assert_eq!(closed.expect("idle connections are closed").unwrap(), 0);
             }
             stopping = Some(api);
@@ -564,7 +563,7 @@ async fn a_stopping_api_answers_what_it_has_in_hand_though_its_other_threads_are
         }
     }
     rows.close().await;
-    assert!(stopping.unwrap().await_end(Duration::from_secs(20)).success());
+    assert!(stopping.unwrap().await_end(Duration::from_secs(60)).success());
     service.abandon();
 }
 
@@ -575,7 +574,7 @@ async fn a_crash_of_chromium_is_not_the_callers_problem() {
     let body = json!({ "url": site.url("/js/render/1") });
     service.post("/v2/scrape", &body).await.ok();
     let caller = service.caller().clone();
-    let slow = json!({ "url": site.url("/js/timer/2?delay=900"), "timeout": 30_000 });
+    let slow = json!({ "url": site.url("/js/timer/2?delay=900"), "timeout": 90_000 });
     let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &slow).await });
     wait_until("the browser has the page", || async { (site.hit_count("/js/timer").await > 0).then_some(()) }).await;
     for browser in service.browsers() {

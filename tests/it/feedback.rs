@@ -17,7 +17,7 @@ both_databases! {
         let document = service.post("/v2/scrape", &json!({"url": site.url("/small/1")})).await.ok();
         let scrape = document["data"]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
         let batch = service.post("/v2/batch/scrape", &json!({"urls": [site.url("/small/2")]})).await.id();
-        let status = ended_at(service.caller(), &format!("/v2/batch/scrape/{batch}"), Duration::from_secs(30)).await;
+        let status = ended_at(service.caller(), &format!("/v2/batch/scrape/{batch}"), Duration::from_secs(60)).await;
         let page = status["data"][0]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
 
         let good = json!({"rating": "good", "valuableSources": [{"url": site.url("/article/1"), "reason": "pterosaur"}], "origin": "cli"});

@@ -42,7 +42,7 @@ async fn an_inner_address_is_refused_however_it_is_written() {
         format!("http://inner.example:{port}/small/2"),
     ] {
         for wait in [0, 1] {
-            let answer = service.post("/v2/scrape", &json!({ "url": url, "waitFor": wait, "timeout": 15_000 })).await;
+            let answer = service.post("/v2/scrape", &json!({ "url": url, "waitFor": wait, "timeout": 60_000 })).await;
             if (answer.status, answer.code()) != (403, "unsafe_domain_blocked") {
                 faults.push(format!("{url} waitFor {wait}: {} {}", answer.status, answer.text));
             }
@@ -59,7 +59,7 @@ async fn a_redirect_to_an_inner_address_is_refused_in_both_engines() {
     let inner = site.url_at("127.0.0.2", "/small/77");
     for wait in [0, 1] {
         let url = site.url(&format!("/redirect/to?url={inner}"));
-        let answer = service.post("/v2/scrape", &json!({ "url": url, "waitFor": wait, "timeout": 15_000 })).await;
+        let answer = service.post("/v2/scrape", &json!({ "url": url, "waitFor": wait, "timeout": 60_000 })).await;
         assert_eq!((answer.status, answer.code()), (403, "unsafe_domain_blocked"), "waitFor {wait}: {}", answer.text);
     }
     let script = site.url("/redirect/to?url=http://169.254.169.254/latest/meta-data/");
@@ -93,7 +93,7 @@ async fn a_webhook_to_an_inner_address_is_never_sent() {
     let answer = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/small/1")], "webhook": inner })).await;
     // Refused at once, or accepted and not delivered: both keep the address out of reach.
     if answer.status == 200 {
-        finished(service.caller(), &answer.id(), std::time::Duration::from_secs(30)).await;
+        finished(service.caller(), &answer.id(), std::time::Duration::from_secs(60)).await;
     } else {
         assert_eq!(answer.status, 400, "{}", answer.text);
     }
@@ -121,7 +121,7 @@ async fn a_port_that_browsers_refuse_is_asked_by_nobody() {
     let pages = OwnPages::start().await;
     let redirect = pages.redirect("/out", 302, &url);
     for (url, wait) in [(&url, 0), (&url, 1), (&redirect, 0), (&redirect, 1)] {
-        let body = json!({ "url": url, "waitFor": wait, "timeout": 20_000 });
+        let body = json!({ "url": url, "waitFor": wait, "timeout": 60_000 });
         let answer = service.post("/v2/scrape", &body).await;
         assert_eq!((answer.status, answer.code()), (403, "unsafe_domain_blocked"), "{body}: {}", answer.text);
     }
@@ -129,7 +129,7 @@ async fn a_port_that_browsers_refuse_is_asked_by_nobody() {
     assert_eq!(mapped.status, 403, "{}", mapped.text);
     let answer = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/small/1")], "webhook": url })).await;
     if answer.status == 200 {
-        finished(service.caller(), &answer.id(), std::time::Duration::from_secs(30)).await;
+        finished(service.caller(), &answer.id(), std::time::Duration::from_secs(60)).await;
     } else {
         assert_eq!(answer.status, 400, "{}", answer.text);
     }

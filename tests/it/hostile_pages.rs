@@ -23,7 +23,7 @@ async fn a_page_that_takes_too_much_memory_fails_alone() {
     let grows = "const all = []; setInterval(() => { for (let n = 0; n < 4; n++) {\
         const part = new Uint8Array(16 << 20); for (let at = 0; at < part.length; at += 4096) part[at] = 1;\
         all.push(part); } }, 20);";
-    let hostile = json!({ "url": scripted(&pages, "/hostile", grows), "waitFor": 25_000, "timeout": 55_000 });
+    let hostile = json!({ "url": scripted(&pages, "/hostile", grows), "waitFor": 45_000, "timeout": 100_000 });
     // It says its words when the other one has long been ended.
     let calm = "setTimeout(() => { root.innerHTML = '<p>CALM words of a page</p>'; }, 4000);";
     let calm = json!({ "url": scripted(&pages, "/calm", calm), "waitFor": 6_000 });
@@ -42,7 +42,7 @@ async fn pages_that_change_their_address_without_end_keep_no_other_waiting() {
     let pages = OwnPages::start().await;
     let service = TestService::start(Database::Sqlite).await;
     let calm = scripted(&pages, "/calm", "root.innerHTML = '<p>CALM words of a page</p>'");
-    let calm = json!({ "url": calm, "waitFor": 1, "maxAge": 0, "timeout": 8_000 });
+    let calm = json!({ "url": calm, "waitFor": 1, "maxAge": 0, "timeout": 13_000 });
     service.post("/v2/scrape", &calm).await.ok();
     let before = pool(&service);
     for (path, floods) in [
@@ -68,8 +68,8 @@ async fn a_page_that_takes_browsers_down_does_so_alone_and_fails_for_good() {
     let pages = OwnPages::start().await;
     let service = TestService::start(Database::Sqlite).await;
     let calm = "setTimeout(() => { root.innerHTML = '<p>CALM words of a page</p>'; }, 2000)";
-    let calm = json!({ "url": scripted(&pages, "/calm", calm), "waitFor": 4_000, "timeout": 60_000 });
-    let hostile = json!({ "url": scripted(&pages, "/hostile", ""), "waitFor": 20_000, "timeout": 60_000 });
+    let calm = json!({ "url": scripted(&pages, "/calm", calm), "waitFor": 7_000, "timeout": 100_000 });
+    let hostile = json!({ "url": scripted(&pages, "/hostile", ""), "waitFor": 20_000, "timeout": 100_000 });
     // The signal stands for what the page does to its browser. From the second time on it is alone there.
     let lose = async {
         for nth in 1..=3 {

@@ -99,7 +99,7 @@ async fn status_of(caller: &Caller, session: &str) -> Value {
 }
 
 async fn run(caller: &Caller, session: &str, code: &str) -> (u16, Value) {
-    let body = json!({ "code": code, "language": "node", "timeout": 20 });
+    let body = json!({ "code": code, "language": "node", "timeout": 60 });
     let answer = caller.post(&format!("/v2/browser/{session}/execute"), &body).await;
     (answer.status, answer.body)
 }
@@ -141,7 +141,7 @@ async fn a_host_that_is_cut_off_loses_its_work_to_the_others_and_nothing_is_doub
     lost.cut();
     let cut = Stopwatch::start();
     finished(caller, &id, BOUND).await;
-    let gone = wait_until_within(Duration::from_secs(15), "the session of the host ends", || async {
+    let gone = wait_until_within(BOUND, "the session of the host ends", || async {
         for session in &sessions {
             if status_of(caller, session).await == "destroyed" {
                 return Some(session.clone());
@@ -151,8 +151,9 @@ async fn a_host_that_is_cut_off_loses_its_work_to_the_others_and_nothing_is_doub
     })
     .await;
     let took = cut.elapsed();
-    // 150 pages of 0.4 s on two hosts of 4 are 7.5 s; what the lost one had in work starts again within 15 s.
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    // 150 pages of 0.4 s on two hosts of 4 are 7.5 s; what the lost one had in work starts again within 15 s, and some more
+    // for a machine that has other things to do.
+    assert!(took < Duration::from_secs(45), "{took:?}");
     for session in sessions.iter().filter(|session| **session != gone) {
         let (status, done) = run(caller, session, "console.log(await page.title())").await;
         assert_eq!((status, &done["exitCode"]), (200, &json!(0)), "the other hosts' sessions go on: {done}");
@@ -272,13 +273,13 @@ async fn an_upgrade_in_a_running_batch_fails_no_request() {
     traffic.apis.lock().unwrap().push(other.clone());
     traffic.some_more().await;
     traffic.apis.lock().unwrap().remove(0);
-    assert!(old.terminate(Duration::from_secs(30)).success());
+    assert!(old.terminate(Duration::from_secs(60)).success());
     traffic.some_more().await;
 
     for n in 0..2 {
         let name = service.worker_name(n);
         service.cli(&["workers", "drain", &name]);
-        assert!(service.await_worker(n, Duration::from_secs(30)).success(), "it ends by itself when it is done");
+        assert!(service.await_worker(n, Duration::from_secs(60)).success(), "it ends by itself when it is done");
         service.start_worker(n);
         wait_until("the new worker is there", || async {
             let workers = service.cli_json(&["workers", "list", "--json"]);

@@ -96,7 +96,7 @@ both_databases! {
     async fn a_reader_of_a_running_batch_is_held_and_then_given_the_same_address(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=6000&n=", 1) })).await.id();
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=40000&n=", 1) })).await.id();
         let first = service.get(&format!("/v2/batch/scrape/{id}")).await.ok();
         let next = first["next"].as_str().expect("a running batch has a next page").to_owned();
         let began = Stopwatch::start();

@@ -217,7 +217,7 @@ async fn wait_for_words(viewer: &mut (impl Stream<Item = Result<Message, Error>>
         }
         panic!("the view ended before it said {words}");
     };
-    tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap_or_else(|_| panic!("nobody said {words}"));
+    tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap_or_else(|_| panic!("nobody said {words}"));
 }
 
 /// The steps' tools, with a mark for what was not done.

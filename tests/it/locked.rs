@@ -25,7 +25,7 @@ async fn survive_a_lock(hold: Duration) {
     for round in 0..2 {
         let quick = site.urls(&format!("/small/{round}"), PAGES);
         let quick = other.post("/v2/batch/scrape", &json!({ "urls": quick })).await.id();
-        let status = finished(&other, &quick, Duration::from_secs(20)).await;
+        let status = finished(&other, &quick, Duration::from_secs(60)).await;
         assert_eq!(status["completed"], PAGES, "{status}");
         let scrape = json!({ "url": site.url("/small/9999") });
         other.post("/v2/scrape", &scrape).await.ok();
@@ -33,7 +33,7 @@ async fn survive_a_lock(hold: Duration) {
     tokio::time::sleep(hold.saturating_sub(began.elapsed())).await;
     lock.release().await;
 
-    let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+    let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
     assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)), "{status}");
     assert_eq!(site.hit_count("/slow").await, PAGES as u64, "each page is fetched once");
 }

@@ -330,7 +330,8 @@ async fn wrong_maps_are_refused_and_failed_ones_say_why() {
         assert_eq!((answer.status, answer.code()), (status, code), "{body}: {}", answer.text);
         assert!(answer.is_base_error() && !answer.error().is_empty());
     }
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    // The time of a map that says none is a minute.
+    assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
     // Where the page fails, the sitemaps may do.
     let found = map(&service, &site, "/cut/reset", json!({ "filterByPath": false, "limit": 50 })).await;
     assert!(found.links.len() == 50 && found.warning().contains("page itself could not be read"), "{}", found.body);

@@ -221,7 +221,7 @@ async fn a_stop_lets_a_tool_end_as_its_route() {
     let scrape = tokio::spawn(async move { tool(&caller, "firecrawl_scrape", json!({ "url": url })).await });
     wait_until("the page is being loaded", || async { (site.hit_count("/slow").await > 0).then_some(()) }).await;
     let mut api = service.take_api();
-    assert!(api.terminate(Duration::from_secs(30)).success());
+    assert!(api.terminate(Duration::from_secs(60)).success());
     let page = scrape.await.unwrap();
     assert!(page["structuredContent"]["metadata"].is_object(), "{page}");
 }

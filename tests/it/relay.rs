@@ -72,7 +72,7 @@ async fn an_ended_session_refuses_connections_with_410_and_cuts_those_that_are_o
     let stage = RelayStage::start().await;
     let (mut client, _) = tokio_tungstenite::connect_async(stage.cdp_url()).await.unwrap();
     stage.end("ttl");
-    let rest = tokio::time::timeout(Duration::from_secs(5), async { while let Some(Ok(_)) = client.next().await {} });
+    let rest = tokio::time::timeout(Duration::from_secs(60), async { while let Some(Ok(_)) = client.next().await {} });
     rest.await.expect("the connection ends");
     for (url, status) in [
         (stage.cdp_url(), 410),
@@ -224,7 +224,7 @@ async fn goodbye(mut socket: Socket) -> (Option<u16>, Duration) {
         }
         answer.map_or((None, Duration::MAX), |(code, since)| (code, since.elapsed()))
     };
-    tokio::time::timeout(Duration::from_secs(10), listen).await.expect("the connection ends")
+    tokio::time::timeout(Duration::from_secs(60), listen).await.expect("the connection ends")
 }
 
 /// Opens a viewer's socket and waits for its first word.
@@ -241,8 +241,13 @@ async fn viewer(url: &str) -> Socket {
 async fn a_goodbye_is_answered_with_its_code_and_ends_the_connection_at_once() {
     let stage = RelayStage::start().await;
     let (mut clients, mut viewers, mut refused) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    // The server keeps what it does not end itself for half a second at least.
+    let most = Duration::from_millis(300);
     // The fastest of some: the machine may be busy.
-    for _ in 0..4 {
+    for round in 0..25 {
+        if round >= 4 && clients < most && viewers < most && refused < most {
+            break;
+        }
         let (mut client, _) = tokio_tungstenite::connect_async(stage.cdp_url()).await.unwrap();
         ask(&mut client, 1, None, "Browser.getVersion", json!({})).await;
         let (code, time) = goodbye(client).await;
@@ -259,8 +264,6 @@ async fn a_goodbye_is_answered_with_its_code_and_ends_the_connection_at_once() {
         while let Some(Ok(_)) = stranger.next().await {}
         refused = refused.min(began.elapsed());
     }
-    // The server keeps what it does not end itself for half a second at least.
-    let most = Duration::from_millis(300);
     assert!(clients < most && viewers < most && refused < most, "{clients:?} {viewers:?} {refused:?}");
 }
 

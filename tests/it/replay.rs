@@ -128,8 +128,8 @@ both_databases! {
         let (site, sick) = (FixtureSite::start().await, Sick::start().await);
         let service = TestService::start(database).await;
         let mut urls = sick.urls(3);
-        urls.push(site.url("/slow?ms=2500"));
-        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 1000 })).await.id();
+        urls.push(site.url("/hang"));
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 5_000 })).await.id();
         finished(service.caller(), &id, Duration::from_secs(60)).await;
         sick.healed.store(true, Ordering::Relaxed);
 
@@ -140,7 +140,7 @@ both_databases! {
         let done = replay(&["--worth-it", "--wait"]);
         let expected = json!({"found": 4, "replayed": 4, "withoutCredits": 0, "failedAgain": 1});
         assert_eq!(done, expected);
-        let status = ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), Duration::from_secs(30)).await;
+        let status = ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), Duration::from_secs(60)).await;
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(3), &json!(3)), "{status}");
         let errors = errors_of(service.caller(), &id).await;
         let page = service.cli_json(&["jobs", "show", errors[0]["id"].as_str().unwrap(), "--json"]);
@@ -153,7 +153,8 @@ both_databases! {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
         let user = ConsoleUser::with_key(service.base(), service.key()).await;
-        let body = json!({ "urls": [site.url("/article/1"), site.url("/hang")], "timeout": 1_500 });
+        // Its tries take some seconds.
+        let body = json!({ "urls": [site.url("/article/1"), site.url("/cut/reset")] });
         let id = service.post("/v2/batch/scrape", &body).await.id();
         let path = format!("/v2/batch/scrape/{id}?limit=1");
         for by in ["console", "command line"] {

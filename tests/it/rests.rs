@@ -56,7 +56,7 @@ first_on! {
             (document["metadata"]["statusCode"].as_i64().unwrap(), document, took.elapsed())
         };
         for (key, more) in [("a", ""), ("b", "&form=date"), ("c", "&status=503")] {
-            let (status, document, took) = scrape(&format!("/rests/{key}/1?for=2{more}"), 20_000).await;
+            let (status, document, took) = scrape(&format!("/rests/{key}/1?for=2{more}"), 60_000).await;
             assert!(status == 200 && markdown_of(&document).contains("MAIN"), "{key}: {document}");
             assert!(took >= Duration::from_secs(2), "{key}: {took:?}");
             assert_eq!(site.hit_count(&format!("/rests/{key}/")).await, 2, "{key}");
@@ -65,25 +65,25 @@ first_on! {
         let look = json!([{ "type": "scrape" }]);
         let formats = json!(["markdown", "screenshot"]);
         let shot =
-            json!({ "url": site.url("/rests/shot/1?for=3"), "formats": formats, "actions": look, "timeout": 40_000 });
+            json!({ "url": site.url("/rests/shot/1?for=3"), "formats": formats, "actions": look, "timeout": 90_000 });
         let document = service.post("/v2/scrape", &shot).await.ok()["data"].clone();
         assert!(document["metadata"]["statusCode"] == 200 && document["screenshot"].is_string(), "{document}");
         assert_eq!(site.hit_count("/rests/shot/").await, 3);
-        let acts = json!({ "url": site.url("/rests/acts/1?for=3"), "actions": [{ "type": "click", "selector": "body" }], "timeout": 40_000 });
+        let acts = json!({ "url": site.url("/rests/acts/1?for=3"), "actions": [{ "type": "click", "selector": "body" }], "timeout": 90_000 });
         let document = service.post("/v2/scrape", &acts).await.ok()["data"].clone();
         assert_eq!((statuses(&[document]), site.hit_count("/rests/acts/").await), (vec![429], 1), "actions have their effect once");
         // What its time is too short for is told at once.
-        let (status, document, took) = scrape("/rests/d/1?for=30", 15_000).await;
-        assert!(status == 429 && took < Duration::from_secs(10), "{took:?} {document}");
+        let (status, document, took) = scrape("/rests/d/1?for=60", 40_000).await;
+        assert!(status == 429 && took < Duration::from_secs(30), "{took:?} {document}");
         assert_eq!(site.hit_count("/rests/d/").await, 1);
         // Who always says "now" is asked less and less.
-        let (status, _, took) = scrape("/status/429?retry_after=0", 6_000).await;
-        assert!(status == 429 && took < Duration::from_secs(6), "{took:?}");
+        let (status, _, took) = scrape("/status/429?retry_after=0", 7_400).await;
+        assert!(status == 429 && took < Duration::from_millis(7_200), "{took:?}");
         assert_eq!(site.hit_count("/status/429").await, 3, "at once, after one second and after two");
-        let (status, _, _) = scrape("/flaky/e?fail=1&status=429&retry_after=0", 20_000).await;
+        let (status, _, _) = scrape("/flaky/e?fail=1&status=429&retry_after=0", 60_000).await;
         assert_eq!(status, 200);
         // Other statuses are what they are, whatever they say besides.
-        let (status, ..) = scrape("/status/500?retry_after=1", 20_000).await;
+        let (status, ..) = scrape("/status/500?retry_after=1", 60_000).await;
         assert_eq!((status, site.hit_count("/status/500").await), (500, 1));
     }
 }
@@ -105,7 +105,8 @@ both_databases! {
         let documents = documents_of(service.caller(), &id).await;
         assert_eq!(statuses(&documents), [429].repeat(HOSTILE.len()));
         assert_eq!(site.hit_count("/rests/").await, 2 * HOSTILE.len() as u64, "each once");
-        assert!(took.elapsed() < Duration::from_secs(30), "{:?}", took.elapsed());
+        // Any of them would wait for all of its time, a minute.
+        assert!(took.elapsed() < Duration::from_secs(55), "{:?}", took.elapsed());
     }
 
     async fn a_batch_puts_the_pages_of_one_host_off_and_goes_on_with_the_other(database) {
@@ -113,17 +114,17 @@ both_databases! {
         let options = ServiceOptions::new(database).workers(1).env("WEIR_WORKER_CONCURRENCY", "2");
         let options = options.env("WEIR_ALLOW_NETS", "127.0.0.0/8");
         let service = TestService::start_with(options).await;
-        let mut urls = site.urls("/rests/batch/", 10).into_iter().map(|url| url + "?for=6").collect::<Vec<_>>();
+        let mut urls = site.urls("/rests/batch/", 10).into_iter().map(|url| url + "?for=10").collect::<Vec<_>>();
         urls.extend((0..20).map(|n| site.url_at("127.0.0.2", &format!("/small/{n}"))));
         let id = batch(service.caller(), &urls).await;
         let status = finished(service.caller(), &id, BOUND).await;
         assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(30)));
         let documents = documents_of(service.caller(), &id).await;
         assert!(statuses(&documents).iter().all(|status| *status == 200), "{:?}", statuses(&documents));
-        assert_eq!(early(&site, "/rests/batch/", 5.9).await, 2, "only those that were asked for before it was known");
+        assert_eq!(early(&site, "/rests/batch/", 9.9).await, 2, "only those that were asked for before it was known");
         let (rests, others) = (site.times("/rests/batch/").await, site.times("/small/").await);
         assert_eq!((rests.len(), others.len()), (12, 20));
-        assert!(others.iter().all(|at| *at < rests[0] + 6.0), "no slot sleeps: {rests:?} {others:?}");
+        assert!(others.iter().all(|at| *at < rests[0] + 10.0), "no slot sleeps: {rests:?} {others:?}");
     }
 
     async fn a_page_has_so_many_tries_and_then_the_sites_answer(database) {

@@ -44,7 +44,7 @@ both_databases! {
         assert_eq!(plain["data"].as_object().unwrap().len(), 1, "no other group");
 
         let body = json!({"query": "whales", "limit": 4, "sources": [{"type": "web"}, "news", "images"], "highlights": false,
-            "scrapeOptions": {"formats": ["markdown"], "maxAge": 0, "timeout": 5000}});
+            "scrapeOptions": {"formats": ["markdown"], "maxAge": 0, "timeout": 60_000}});
         let full = service.post("/v2/search", &body).await.ok();
         let (web, news) = (full["data"]["web"].as_array().unwrap(), full["data"]["news"].as_array().unwrap());
         let image = &full["data"]["images"][0];
@@ -78,7 +78,7 @@ both_databases! {
         let site = FixtureSite::start().await;
         let backend = SearchStandIn::finding(vec![site.url("/article/1"), site.url("/hang")]).await;
         let service = TestService::start_with(options(database, &[&backend])).await;
-        let body = json!({"query": "x", "timeout": 3000, "scrapeOptions": {"formats": [{"type": "markdown"}], "maxAge": 0}});
+        let body = json!({"query": "x", "timeout": 6_000, "scrapeOptions": {"formats": [{"type": "markdown"}], "maxAge": 0}});
         let answer = service.post("/v2/search", &body).await.ok();
         let web = answer["data"]["web"].as_array().unwrap();
         assert!(web[0]["markdown"].is_string() && web[1]["markdown"].is_null(), "{answer}");
@@ -252,15 +252,15 @@ async fn a_slow_backend_an_empty_web_and_odd_results_are_told_apart() {
     };
     let slow = ask("slow", 500).await;
     assert_eq!((slow.status, slow.error()), (408, "Request timed out"), "{}", slow.text);
-    assert_eq!(ask("late", 5_000).await.ok()["data"]["web"][0]["url"], "https://late.example/");
-    let nothing = ask("nothing", 5_000).await.ok();
+    assert_eq!(ask("late", 60_000).await.ok()["data"]["web"][0]["url"], "https://late.example/");
+    let nothing = ask("nothing", 60_000).await.ok();
     assert_eq!((nothing["data"].clone(), nothing["creditsUsed"].as_i64()), (json!({"web": []}), Some(0)));
-    let odd = ask("odd", 5_000).await.ok();
+    let odd = ask("odd", 60_000).await.ok();
     assert_eq!(
         odd["data"]["web"],
         json!([{"url": "https://ok.example/", "title": "", "description": "", "position": 1}])
     );
-    assert_eq!(ask("garbage", 5_000).await.status, 503);
+    assert_eq!(ask("garbage", 60_000).await.status, 503);
 }
 
 #[tokio::test]

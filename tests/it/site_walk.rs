@@ -28,7 +28,7 @@ struct Page {
 }
 
 fn page(path: impl Into<String>, want: Want) -> Page {
-    Page { path: path.into(), options: json!({ "timeout": 20_000 }), want }
+    Page { path: path.into(), options: json!({ "timeout": 45_000 }), want }
 }
 
 fn with(path: impl Into<String>, options: Value, want: Want) -> Page {
@@ -82,7 +82,7 @@ async fn walk(pages: Vec<Page>, at_once: usize) {
                     json!(if page.path.starts_with("http") { page.path.clone() } else { site.url(&page.path) });
                 let began = Stopwatch::start();
                 let answer = service.post("/v2/scrape", &body).await;
-                let bound = Duration::from_millis(body["timeout"].as_u64().unwrap_or(60_000) + 2000);
+                let bound = Duration::from_millis(body["timeout"].as_u64().unwrap_or(60_000) + 10_000);
                 let mut found = fault(site, &page.want, answer.status, &answer.body).await;
                 if began.elapsed() > bound {
                     found =
@@ -191,7 +191,7 @@ async fn redirects_charsets_and_codings_are_understood() {
 async fn hostile_answers_end_in_a_clear_error_within_the_timeout() {
     use Want::{Error, LargeOrError};
     let short = json!({ "timeout": 3000 });
-    let long = json!({ "timeout": 30_000 });
+    let long = json!({ "timeout": 90_000 });
     let pages = vec![
         with("/hang", short.clone(), Error(408, "SCRAPE_TIMEOUT")),
         with("/hang/body", short.clone(), Error(408, "SCRAPE_TIMEOUT")),
@@ -203,11 +203,11 @@ async fn hostile_answers_end_in_a_clear_error_within_the_timeout() {
         with("/huge?mb=20", long.clone(), LargeOrError),
         with("/huge?mb=1000", long.clone(), Error(500, "SCRAPE_PAGE_TOO_LARGE")),
         with("/bomb?mb=200", long, Error(500, "SCRAPE_PAGE_TOO_LARGE")),
-        with("http://no-such-host.invalid/", json!({ "timeout": 15_000 }), Error(200, "SCRAPE_DNS_RESOLUTION_ERROR")),
+        with("http://no-such-host.invalid/", json!({ "timeout": 45_000 }), Error(200, "SCRAPE_DNS_RESOLUTION_ERROR")),
         with("/hang?browser", json!({ "timeout": 3000, "waitFor": 10 }), Error(408, "SCRAPE_TIMEOUT")),
-        with("/cut/reset", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
-        with("/redirect/loop", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
-        with("http://127.0.0.1:2/", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
+        with("/cut/reset", json!({ "timeout": 45_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
+        with("/redirect/loop", json!({ "timeout": 45_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
+        with("http://127.0.0.1:2/", json!({ "timeout": 45_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
     ];
     walk(pages, 4).await;
 }
@@ -235,7 +235,7 @@ async fn files_give_their_text_or_say_that_they_cannot() {
             page("/files/report.pdf", Text(200, &["Page 1", "Page 3"])),
             page("/files/pdf-as-html", Text(200, &["Page 3"])),
             page("/files/download.pdf", Text(200, &["Page 3"])),
-            with("/files/report.pdf", json!({ "timeout": 20_000, "waitFor": 10 }), Text(200, &["Page 3"])),
+            with("/files/report.pdf", json!({ "timeout": 45_000, "waitFor": 10 }), Text(200, &["Page 3"])),
             page("/redirect/to?url=/files/report.pdf&status=302", Text(200, &["Page 3"])),
             page("/files/broken.pdf", Error(500, "SCRAPE_UNSUPPORTED_FILE_ERROR")),
             page("/files/locked.pdf", Error(500, "SCRAPE_UNSUPPORTED_FILE_ERROR")),
@@ -264,13 +264,13 @@ async fn pages_made_by_scripts_are_complete_without_any_option() {
         page("/js/dialog/12", Truth("/js/dialog/12")),
         page("/js/error/13", Truth("/js/error/13")),
         page("/js/redirect/14", Truth("/js/render/14")),
-        with("/js/redirect/16?transition=1", json!({ "timeout": 20_000 }), Truth("/js/render/16")),
+        with("/js/redirect/16?transition=1", json!({ "timeout": 45_000 }), Truth("/js/render/16")),
         page("/js/transition/17", Truth("/js/transition/17")),
         page("/js/lazy/15", Text(200, &["Part 0"])),
         page("/js/endless?total=100", Text(200, &["Item 0"])),
         with("/js/forever/1", json!({ "timeout": 4000 }), Error(408, "SCRAPE_TIMEOUT")),
         with("/js/forever/2", json!({ "timeout": 4000, "formats": ["screenshot"] }), Error(408, "SCRAPE_TIMEOUT")),
-        with("/js/timer/20?delay=3000", json!({ "timeout": 20_000, "waitFor": 4000 }), Truth("/js/timer/20")),
+        with("/js/timer/20?delay=3000", json!({ "timeout": 45_000, "waitFor": 4000 }), Truth("/js/timer/20")),
     ];
     for route in ["home", "about", "team", "news", "contact"] {
         pages.push(page(format!("/js/spa/{route}"), Text(200, &["MAIN"])));

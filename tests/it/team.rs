@@ -73,7 +73,7 @@ both_databases! {
         let second = service.new_key("tests");
         service.cli(&["credits", "grant", "--team", "tests", "100"]);
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 3) })).await.id();
-        finished(service.caller(), &id, Duration::from_secs(30)).await;
+        finished(service.caller(), &id, Duration::from_secs(60)).await;
         second.post("/v2/scrape", &json!({ "url": site.url("/small/9") })).await.ok();
 
         let now = service.get("/v2/team/credit-usage").await.ok();

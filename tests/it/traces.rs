@@ -106,7 +106,7 @@ async fn who_keeps_no_trace_is_not_given_one() {
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_OTLP_URL", &collector.url);
     let service = TestService::start_with(options).await;
     let id = traced_batch(&service, &json!({ "urls": [site.url("/small/1")] }), "00").await;
-    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    finished(service.caller(), &id, Duration::from_secs(60)).await;
     // What comes after it shows that the collector has everything from before.
     service.post("/v2/scrape", &json!({ "url": site.url("/small/2") })).await.ok();
     let spans = wait_until("the scrape's spans have come", || async {
@@ -127,7 +127,7 @@ async fn a_collector_that_is_slow_refuses_or_is_not_there_harms_nobody() {
         let options = ServiceOptions::new(Database::Sqlite).env("WEIR_OTLP_URL", url);
         let mut service = TestService::start_with(options).await;
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 60) })).await.id();
-        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+        let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!(status["completed"], 60);
         if *url != hanging.url {
             wait_until("the log tells of it", || async {
@@ -146,6 +146,6 @@ async fn without_the_setting_nothing_of_a_trace_is_stored() {
     let site = FixtureSite::start().await;
     let service = TestService::start(Database::Sqlite).await;
     let id = traced_batch(&service, &json!({ "urls": [site.url("/small/1")] }), "01").await;
-    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    finished(service.caller(), &id, Duration::from_secs(60)).await;
     assert_eq!(service.tables_with(TRACE).await.0, Vec::<String>::new());
 }

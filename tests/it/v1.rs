@@ -295,7 +295,7 @@ both_databases! {
             json!({ "url": site.url("/article/1"), "title": "Hit 0", "description": "What is found at 0." })
         );
         assert_eq!(backend.asked().remove(0).query["language"], "en-US");
-        let body = json!({ "query": "whales", "limit": 2, "scrapeOptions": { "formats": ["markdown"], "timeout": 5_000 } });
+        let body = json!({ "query": "whales", "limit": 2, "scrapeOptions": { "formats": ["markdown"], "timeout": 60_000 } });
         let full = service.post("/v1/search", &body).await.ok();
         let hits = list(&full["data"]);
         assert_eq!(site.truth("/article/1").await.fault_in(markdown_of(&hits[0])), None);

@@ -66,7 +66,7 @@ both_databases! {
         let document = service.post("/v2/scrape", &json!({ "url": url })).await.ok();
         let scrape = document["data"]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
         let batch = service.post("/v2/batch/scrape", &json!({ "urls": [url], "origin": MARK })).await.id();
-        finished(service.caller(), &batch, Duration::from_secs(30)).await;
+        finished(service.caller(), &batch, Duration::from_secs(60)).await;
         // Pages that are not over before the test is.
         let endless = json!({ "timeout": 300_000 });
         let slow = site.url(&format!("/hang?{MARK}"));

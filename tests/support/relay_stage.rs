@@ -66,7 +66,7 @@ impl StageChromium {
                 }
             }
         };
-        let url = tokio::time::timeout(Duration::from_secs(30), read).await.expect("Chromium starts in time");
+        let url = tokio::time::timeout(Duration::from_secs(90), read).await.expect("Chromium starts in time");
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let (address, path) = url.split_once('/').unwrap();
         Arc::new(Self { address: address.parse().unwrap(), path: format!("/{path}"), folder, process })

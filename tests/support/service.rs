@@ -212,7 +212,7 @@ impl TestService {
     /// Waits until `/readyz` answers 200.
     pub async fn ready(&self) {
         let caller = self.anonymous();
-        wait_until_within(Duration::from_secs(30), "the service is ready", || {
+        wait_until_within(Duration::from_secs(90), "the service is ready", || {
             if let Some(api) = &self.api {
                 let api = std::fs::read_to_string(format!("/proc/{}/stat", api.id())).unwrap_or_default();
                 assert!(!api.is_empty() && !api.contains(") Z"), "the API ended\n{}", self.logs());
@@ -318,7 +318,7 @@ impl TestService {
         command.arg("serve").env("WEIR_BIND", format!("127.0.0.1:{port}"));
         let process = Process::start("another api", command, &self.folder.join("api-2.log"));
         let caller = Caller::new(&format!("http://127.0.0.1:{port}"), self.caller.key.as_deref());
-        wait_until_within(Duration::from_secs(30), "the other API answers", || async {
+        wait_until_within(Duration::from_secs(90), "the other API answers", || async {
             let answer = caller.try_send(caller.request(reqwest::Method::GET, "/healthz")).await.ok()?;
             (answer.status == 200).then_some(())
         })
@@ -518,7 +518,7 @@ impl TestService {
         if is_whole {
             left.extend(rows_left(&self.env["DATABASE_URL"], !self.has_killed));
         }
-        let until = clock::deadline(Duration::from_secs(5));
+        let until = clock::deadline(Duration::from_secs(30));
         while !self.processes().is_empty() && clock::instant() < until {
             std::thread::sleep(Duration::from_millis(20));
         }

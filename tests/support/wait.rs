@@ -1,4 +1,7 @@
 //! How tests wait for something: a condition is asked again until it holds or its time is up.
+//!
+//! The bound is no measure: it ends tests of what never comes, on a machine on which every process may stand still for
+//! seconds.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -6,16 +9,18 @@ use std::time::Duration;
 
 use weir_shared::clock;
 
-/// Asks `condition` until it gives a value, for at most 30 seconds. Panics with `what` after that.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Asks `condition` until it gives a value, for at most a minute. Panics with `what` after that.
 pub async fn wait_until<T, F, Fut>(what: &str, condition: F) -> T
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Option<T>>,
 {
-    wait_until_within(Duration::from_secs(30), what, condition).await
+    wait_until_within(BOUND, what, condition).await
 }
 
-/// Asks `rest` until nothing is left, for at most 30 seconds. Panics with `what` and the rest after that.
+/// Asks `rest` until nothing is left, for at most a minute. Panics with `what` and the rest after that.
 pub async fn wait_until_none<T: Debug>(what: &str, mut rest: impl FnMut() -> Vec<T>) {
     let mut last = Vec::new();
     let empty = async {
@@ -27,8 +32,8 @@ pub async fn wait_until_none<T: Debug>(what: &str, mut rest: impl FnMut() -> Vec
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(30), empty).await.is_ok();
-    assert!(in_time, "left after 30 s: {what}: {last:?}");
+    let in_time = tokio::time::timeout(BOUND, empty).await.is_ok();
+    assert!(in_time, "left after {BOUND:?}: {what}: {last:?}");
 }
 
 /// [`wait_until`] with a bound of its own.

@@ -144,17 +144,20 @@ mod tests {
     use super::*;
 
     /// Longer than a busy machine stops for.
-    const LITTLE: Duration = Duration::from_millis(500);
+    const LITTLE: Duration = Duration::from_secs(10);
+    const MOMENT: Duration = Duration::from_millis(50);
 
     #[tokio::test]
     async fn time_stands_still_while_questions_wait() {
         let time = Allowance::of_background(clock::deadline(LITTLE));
         let (first, second) = (time.stand_still(), time.stand_still());
-        tokio::time::sleep(2 * LITTLE).await;
+        // As if they had waited for longer than there is time.
+        time.lock().since -= 2 * LITTLE;
         drop(first);
         assert!(time.over(Duration::ZERO).now_or_never().is_none(), "another one waits");
         drop(second);
         assert!(time.over(Duration::ZERO).now_or_never().is_none());
+        time.lock().ends -= LITTLE - MOMENT;
         time.over(Duration::ZERO).await;
         assert!(time.ends() <= clock::instant());
     }
@@ -163,7 +166,8 @@ mod tests {
     async fn who_waits_for_the_work_waits_no_longer() {
         let time = Allowance::until(clock::deadline(LITTLE));
         let standing = time.stand_still();
-        assert!(time.outlasts(LITTLE / 50) && !time.outlasts(LITTLE));
+        assert!(time.outlasts(MOMENT) && !time.outlasts(LITTLE));
+        time.lock().ends -= LITTLE - MOMENT;
         time.over(Duration::ZERO).await;
         assert!(!time.begin_anew());
         drop(standing);
@@ -176,11 +180,11 @@ mod tests {
         let kept_back = time.without(LITTLE);
         assert_eq!(time.ends() - kept_back.ends(), LITTLE);
         let before = time.ends();
-        tokio::time::sleep(LITTLE / 10).await;
+        tokio::time::sleep(MOMENT).await;
         assert!(kept_back.begin_anew());
-        assert!(time.ends() >= before + LITTLE / 10, "what was spent is given back, and it is the same time");
+        assert!(time.ends() >= before + MOMENT, "what was spent is given back, and it is the same time");
         time.lock().patience = Duration::from_millis(1);
-        tokio::time::sleep(LITTLE / 10).await;
+        tokio::time::sleep(MOMENT).await;
         assert!(!time.begin_anew());
     }
 }

@@ -153,7 +153,7 @@ impl Drop for Line {
 
 /// Waits until somebody waits for a lock of Postgres.
 pub async fn wait_for_a_lock(db: &Db) {
-    let end = clock::deadline(Duration::from_secs(20));
+    let end = clock::deadline(Duration::from_secs(60));
     let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     loop {
         let waiting: (i64,) = on_pool!(db, |pool| sqlx::query_as(sql).fetch_one(pool).await.unwrap());

@@ -69,7 +69,7 @@ both_databases! {
         options.env.extend(bucket.settings());
         let mut service = TestService::start_with(options).await;
         let expiring = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
-        finished(service.caller(), &expiring, Duration::from_secs(30)).await;
+        finished(service.caller(), &expiring, Duration::from_secs(60)).await;
 
         // What there is to tidy is the task of the worker that lives on, and it stands before the bucket.
         bucket.fall_silent();
@@ -88,12 +88,12 @@ both_databases! {
         service.kill_worker(0);
         let died = Stopwatch::start();
         // A call of the bucket lasts for 60 s.
-        wait_until_within(Duration::from_secs(30), "the dead worker's pages are in work again", || async {
+        wait_until_within(Duration::from_secs(60), "the dead worker's pages are in work again", || async {
             (site.hit_count("/slow").await == PAGES as u64 * 3 / 2).then_some(())
         })
         .await;
         println!("the pages are in work again after {:.1} s", died.elapsed().as_secs_f64());
-        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+        let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)));
     }
 
@@ -137,7 +137,7 @@ async fn an_api_that_is_told_to_stop_does_not_wait_for_a_silent_bucket() {
     options.env.extend(bucket.settings());
     let mut service = TestService::start_with(options).await;
     let id = super::batch_of_a_large_page(&service, &pages).await;
-    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    finished(service.caller(), &id, Duration::from_secs(60)).await;
     bucket.fall_silent();
     let (caller, path) = (service.caller().clone(), format!("/v2/batch/scrape/{id}"));
     let reader = tokio::spawn(async move { caller.get(&path).await });

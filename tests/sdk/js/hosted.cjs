@@ -19,7 +19,7 @@ const steps = {
     const theirs = path.join(NODE_PATH, "firecrawl-mcp", "dist", "index.js");
     const env = { ...process.env, CLOUD_SERVICE: "true", FIRECRAWL_MCP_SEARCH_ENABLED: "false", FIRECRAWL_API_URL: WEIR_URL };
     server = spawn(process.execPath, [theirs], { env, stdio: "ignore" });
-    for (const end = Date.now() + 30_000; ; ) {
+    for (const end = Date.now() + 60_000; ; ) {
       const alive = await fetch(`http://127.0.0.1:${PORT}/health`).then((answer) => answer.ok, () => false);
       if (alive) break;
       assert.ok(Date.now() < end && server.exitCode === null, "the hosted server does not start");

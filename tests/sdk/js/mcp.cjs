@@ -209,7 +209,7 @@ for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) 
     for (const name of ["firecrawl_extract", "firecrawl_agent"]) {
       const { id } = await values(client[way], name, given);
       let status = { status: "processing" };
-      for (let tries = 0; status.status === "processing" && tries < 120; tries++) {
+      for (let tries = 0; status.status === "processing" && tries < 400; tries++) {
         await new Promise((resolve) => setTimeout(resolve, 250));
         status = await values(client[way], `${name}_status`, { id });
       }

@@ -55,7 +55,7 @@ function tests() {
   }
 
   // The only waiting place of the suite.
-  async function waitFor(what, condition, seconds = 40) {
+  async function waitFor(what, condition, seconds = 60) {
     const deadline = Date.now() + seconds * 1000;
     while (Date.now() < deadline) {
       const value = await condition();

@@ -60,7 +60,7 @@ const steps = {
     mcp.send({ method: "notifications/initialized" });
     const started = JSON.parse(await mcp.tool("firecrawl_agent", { prompt: "What is seen?", urls: [site("/article/6")], schema }));
     let status = { status: "processing" };
-    for (let tries = 0; status.status === "processing" && tries < 60; tries++) {
+    for (let tries = 0; status.status === "processing" && tries < 200; tries++) {
       await new Promise((resolve) => setTimeout(resolve, 500));
       status = JSON.parse(await mcp.tool("firecrawl_agent_status", { id: started.id }));
     }

@@ -27,7 +27,7 @@ def site(path):
 
 
 def truth(path):
-    with urllib.request.urlopen(site("/_ctl/truth?" + urllib.parse.urlencode({"path": path})), timeout=10) as answer:
+    with urllib.request.urlopen(site("/_ctl/truth?" + urllib.parse.urlencode({"path": path})), timeout=60) as answer:
         return json.load(answer)
 
 
@@ -112,7 +112,7 @@ class Jobs(Sdk):
 
     def crawl_of(self, url):
         headers = {"Authorization": f"Bearer {KEY}"}
-        entries = requests.get(f"{URL}/v1/team/activity?endpoint=crawl&limit=100", headers=headers, timeout=10).json()["data"]
+        entries = requests.get(f"{URL}/v1/team/activity?endpoint=crawl&limit=100", headers=headers, timeout=60).json()["data"]
         found = next(entry for entry in entries if entry["target"] == url)
         self.assertEqual(found["api_version"], "v1")
         return found["id"]

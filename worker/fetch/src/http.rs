@@ -615,7 +615,7 @@ mod tests {
             accept_language: None,
             mobile: false,
             certificates: Certificates::Trusted,
-            deadline: clock::deadline(Duration::from_secs(5)),
+            deadline: clock::deadline(Duration::from_secs(30)),
             proxy: None,
             sites: SiteRules::none(),
         }
@@ -807,7 +807,7 @@ mod tests {
             let url = format!("https://{}/", listener.local_addr().unwrap());
             let offered = weir_shared::blocking::run(|| offered(listener));
             if is_post {
-                let (headers, body, patience) = (Vec::new(), Vec::new(), Duration::from_secs(5));
+                let (headers, body, patience) = (Vec::new(), Vec::new(), Duration::from_secs(30));
                 poster.post(crate::PostRequest { url: &url, headers, body, patience }).await.unwrap_err();
             } else {
                 fetcher.fetch(request(&Url::parse(&url).unwrap(), &CallerHeaders::default())).await.unwrap_err();

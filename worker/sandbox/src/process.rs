@@ -374,7 +374,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .expect("a shell");
-        let found = (0..1_000).any(|_| {
+        let found = (0..12_000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             family(child.id()).len() == 3
         });

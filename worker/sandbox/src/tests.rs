@@ -86,7 +86,7 @@ impl World {
         let mut code = self.sandbox.start_code(dir, spec).await.unwrap();
         let (mut out, mut err) = (String::new(), String::new());
         let read = async { tokio::join!(code.stdout.read_to_string(&mut out), code.stderr.read_to_string(&mut err)) };
-        tokio::time::timeout(Duration::from_secs(20), read).await.expect("an end").0.unwrap();
+        tokio::time::timeout(LONG, read).await.expect("an end").0.unwrap();
         (code.exited().await, out, err)
     }
 
@@ -148,8 +148,11 @@ fn processes_that_name(path: &Path) -> Vec<u32> {
     pids.filter(|pid| *pid != std::process::id() && names(pid)).collect()
 }
 
+/// For what comes soon, on a machine on which every process may stand still for seconds.
+const LONG: Duration = Duration::from_secs(60);
+
 async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let end = clock::deadline(Duration::from_secs(10));
+    let end = clock::deadline(LONG);
     loop {
         if let Some(found) = find() {
             return found;
@@ -161,7 +164,7 @@ async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
 
 async fn read_all<R: AsyncRead + Unpin>(mut from: R) -> String {
     let mut text = String::new();
-    tokio::time::timeout(Duration::from_secs(20), from.read_to_string(&mut text)).await.expect("an end").unwrap();
+    tokio::time::timeout(LONG, from.read_to_string(&mut text)).await.expect("an end").unwrap();
     text
 }
 
@@ -521,7 +524,7 @@ async fn started(world: &World, dir: &SessionDir) -> CodeBox {
     let spec = CodeSpec { program: ["python3", "-I", "-c", DAEMON].map(str::to_owned).into(), ..CodeSpec::default() };
     let mut code = world.sandbox.start_code(dir, spec).await.unwrap();
     let mut text = [0; 6];
-    tokio::time::timeout(Duration::from_secs(10), code.stdout.read_exact(&mut text)).await.expect("ready").unwrap();
+    tokio::time::timeout(LONG, code.stdout.read_exact(&mut text)).await.expect("ready").unwrap();
     code
 }
 
@@ -534,7 +537,8 @@ async fn a_killed_box_leaves_nothing() {
     let began = Stopwatch::start();
     killed.kill().await;
     eprintln!("killed in {:?}", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(1));
+    // What runs in it would go on for much longer, and listens to nobody.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!((killed.exited().await, killed.exited().await), (None, None));
     if process::is_root() {
         assert_eq!(processes_of(one.owner().0), Vec::<u32>::new());
@@ -569,7 +573,7 @@ async fn bubblewrap_killed_from_outside_takes_the_box_along() {
     let stat = fs::read_to_string(format!("/proc/{first}/stat")).unwrap();
     let outer: u32 = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap();
     process::kill(outer);
-    assert_eq!(tokio::time::timeout(Duration::from_secs(5), code.exited()).await.expect("an end"), None);
+    assert_eq!(tokio::time::timeout(LONG, code.exited()).await.expect("an end"), None);
     assert!(!Path::new(&format!("/proc/{first}")).exists(), "not even a zombie");
     world.close([dir]).await;
 }
@@ -602,7 +606,7 @@ async fn a_sandbox_that_closes_leaves_nothing_whoever_still_holds_it() {
         fs::create_dir(&programs).unwrap();
         fs::write(programs.join("runner.py"), "pass").unwrap();
     });
-    world.sandbox.close(Duration::from_secs(5)).await;
+    world.sandbox.close(LONG).await;
     write.await.unwrap();
     assert!(world.sandbox.programs().is_none(), "nothing is written any more");
     assert_eq!(fs::read_dir(&world.run_dir).unwrap().count(), 0);
@@ -676,7 +680,7 @@ async fn kill_a_worker(mode: &str) {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let end = clock::deadline(Duration::from_secs(40));
+    let end = clock::deadline(2 * LONG);
     while !run_dir.join("ready").exists() {
         assert!(clock::instant() < end && worker.try_wait().unwrap().is_none(), "the worker did not come up");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -726,7 +730,7 @@ struct Tab {
 impl Tab {
     async fn open(browser: &BrowserBox, url: &str) -> Self {
         let cdp = Cdp::connect_over(browser.connect().await.unwrap(), browser.ws_path()).await.unwrap();
-        let by = clock::deadline(Duration::from_secs(10));
+        let by = clock::deadline(LONG);
         let target =
             cdp.call::<Target::CreateTarget>(None, json!({ "url": "about:blank" }), by).await.unwrap().target_id;
         let attach = json!({ "targetId": target, "flatten": true });
@@ -737,9 +741,9 @@ impl Tab {
     }
 
     async fn go(&self, url: &str) -> Option<String> {
-        let by = clock::deadline(Duration::from_secs(10));
+        let by = clock::deadline(LONG);
         let gone = self.cdp.call::<Page::Navigate>(Some(&self.session), json!({ "url": url }), by).await.unwrap();
-        for _ in 0..200 {
+        for _ in 0..6_000 {
             if self.value("document.readyState").await == "complete"
                 && self.value("location.href").await != "about:blank"
             {
@@ -751,7 +755,7 @@ impl Tab {
     }
 
     async fn value(&self, expression: &str) -> Value {
-        let by = clock::deadline(Duration::from_secs(10));
+        let by = clock::deadline(LONG);
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.cdp.call::<Runtime::Evaluate>(Some(&self.session), ask, by).await.unwrap();
         answer.result.value.unwrap_or(Value::Null)
@@ -820,10 +824,7 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
     browser.kill().await;
     eprintln!("browser killed in {:?}", began.elapsed());
     assert!(browser.connect().await.is_err());
-    assert!(
-        tab.cdp.closed().is_cancelled()
-            || tokio::time::timeout(Duration::from_secs(1), tab.cdp.closed().cancelled()).await.is_ok()
-    );
+    assert!(tab.cdp.closed().is_cancelled() || tokio::time::timeout(LONG, tab.cdp.closed().cancelled()).await.is_ok());
     world.close([dir]).await;
 }
 
@@ -882,7 +883,7 @@ async fn a_browser_that_dies_is_seen_by_all_who_wait() {
         .collect();
     process::kill(browser.pid().unwrap());
     for waiter in waiters {
-        tokio::time::timeout(Duration::from_secs(5), waiter).await.expect("an end").unwrap();
+        tokio::time::timeout(LONG, waiter).await.expect("an end").unwrap();
     }
     // A new one finds the same profile.
     drop(browser);

@@ -165,11 +165,12 @@ async fn an_idle_consumer_is_woken_by_each_wake_up_at_once() {
             tokio::time::sleep(Duration::from_millis(60)).await;
             let pushed = clock::instant();
             bench.push(&format!("{n}"), Duration::ZERO).await;
-            assert_eq!(bench.wait_for(n, Duration::from_secs(5)).await, n);
+            assert_eq!(bench.wait_for(n, LONG).await, n);
             waits.push(bench.seen.lock().unwrap()[n - 1].0.saturating_duration_since(pushed));
         }
         waits.sort_unstable();
-        assert!(waits[10] < Duration::from_millis(400), "the median wait was {:?}", waits[10]);
+        // The faster ones: the machine may be busy. Without a wake-up each would wait for the next look.
+        assert!(waits[5] < Duration::from_millis(400), "they waited for {waits:?}");
         bench.stop.cancel();
         task.await.unwrap();
     }
@@ -205,15 +206,16 @@ async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
         bench.push("long", Duration::ZERO).await;
         let long = |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> {
             Box::pin(async {
-                tokio::time::sleep(Duration::from_secs(5)).await;
+                tokio::time::sleep(Duration::from_secs(8)).await;
                 Ok(())
             })
         };
-        let (id, draining) = bench.consume(2, Duration::from_secs(1), long);
-        assert_eq!(bench.wait_for(1, Duration::from_secs(5)).await, 1);
+        // Longer than the patience of the other, which is longer than a machine stands still.
+        let (id, draining) = bench.consume_with(2, Duration::from_secs(1), 5, long);
+        assert_eq!(bench.wait_for(1, LONG).await, 1);
         bench.stop.cancel();
         let other = bench.another();
-        let (_, idle) = other.consume(2, Duration::from_secs(1), long);
+        let (_, idle) = other.consume_with(2, Duration::from_secs(1), 5, long);
         let beating = tokio::spawn({
             let db = bench.db.clone();
             async move {
@@ -241,13 +243,13 @@ async fn wake_ups_of_a_worker_that_is_declared_dead_are_anybodys_at_once() {
         let held =
             |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> { Box::pin(std::future::pending()) };
         let (id, holding) = bench.consume(1, Duration::from_secs(600), held);
-        assert_eq!(bench.wait_for(1, Duration::from_secs(5)).await, 1);
+        assert_eq!(bench.wait_for(1, LONG).await, 1);
         let other = bench.another();
         let (_, serving) = other.consume(2, Duration::from_secs(600), |_| Box::pin(async { Ok(()) }));
         let mut tx = bench.db.begin().await.unwrap();
         nodes::declare_dead(&mut tx, id).await.unwrap();
         tx.commit().await.unwrap();
-        other.wait_until_done(Duration::from_secs(20)).await;
+        other.wait_until_done(2 * LONG).await;
         assert_eq!(bench.starts()["held"], 2);
         holding.abort();
         other.stop.cancel();
@@ -263,10 +265,10 @@ async fn a_later_wake_up_is_delivered_once_and_not_before_its_time() {
         queue::team_wakeup(&mut tx, TeamId::new(), Duration::from_millis(1_500)).await.unwrap();
         tx.commit().await.unwrap();
         let pushed = clock::instant();
-        assert_eq!(bench.wait_for(1, Duration::from_secs(8)).await, 1);
+        assert_eq!(bench.wait_for(1, LONG).await, 1);
         let waited = bench.seen.lock().unwrap()[0].0 - pushed;
         assert!(waited >= Duration::from_millis(1_400), "it came after {waited:?}");
-        bench.wait_until_done(Duration::from_secs(5)).await;
+        bench.wait_until_done(LONG).await;
         assert_eq!(bench.seen.lock().unwrap().len(), 1);
         bench.stop.cancel();
         task.await.unwrap();
@@ -281,7 +283,7 @@ async fn an_error_is_not_tried_again_at_once() {
             Box::pin(async { Err(StoreError::Conflict("not now".to_owned())) })
         };
         let (_, task) = bench.consume(4, LONG, failing);
-        assert!(bench.wait_for(3, Duration::from_secs(10)).await >= 3, "it is delivered again");
+        assert!(bench.wait_for(3, LONG).await >= 3, "it is delivered again");
         let seen: Vec<Instant> = bench.seen.lock().unwrap().iter().map(|s| s.0).collect();
         assert!(seen.windows(2).all(|w| w[1] - w[0] >= Duration::from_millis(450)));
         bench.stop.cancel();
@@ -301,7 +303,7 @@ async fn a_panic_in_a_handler_ends_the_wake_up_and_nothing_else() {
         let (_, task) = bench.consume(4, LONG, work);
         bench.push("bad", Duration::ZERO).await;
         bench.push("good", Duration::ZERO).await;
-        bench.wait_until_done(Duration::from_secs(10)).await;
+        bench.wait_until_done(LONG).await;
         assert_eq!((bench.starts()["bad"], bench.starts()["good"]), (1, 1));
         bench.stop.cancel();
         task.await.unwrap();
@@ -314,7 +316,7 @@ async fn a_payload_that_nobody_can_read_does_not_end_the_consumer() {
         let (_, task) = bench.consume(4, LONG, |_| Box::pin(async { Ok(()) }));
         bench.push("\u{0}{not json", Duration::ZERO).await;
         bench.push("fine", Duration::ZERO).await;
-        bench.wait_until_done(Duration::from_secs(10)).await;
+        bench.wait_until_done(LONG).await;
         assert_eq!(bench.starts()["fine"], 1);
         assert!(!task.is_finished());
         bench.stop.cancel();
@@ -330,7 +332,7 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         queue::team_wakeups(&mut tx, TeamId::new(), 1).await.unwrap();
         tx.commit().await.unwrap();
-        let end = clock::deadline(Duration::from_secs(5));
+        let end = clock::deadline(LONG);
         while !bench.wake.take_told().contains_key(QUEUE) {
             assert!(clock::instant() < end, "nobody was told of the wake-up");
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -359,7 +361,7 @@ async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection
         };
         let (_, mut task) = bench.consume(1, BEAT, work);
         bench.push("one", Duration::ZERO).await;
-        assert_eq!(bench.wait_for(1, Duration::from_secs(10)).await, 1);
+        assert_eq!(bench.wait_for(1, LONG).await, 1);
         let held = pool.acquire().await.unwrap();
         // Time is what brings the heartbeat into the line.
         tokio::time::sleep(BEAT * 10).await;
@@ -367,7 +369,7 @@ async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection
         tokio::time::sleep(BEAT).await;
         go.cancel();
         drop(held);
-        let ended = tokio::time::timeout(Duration::from_secs(5), &mut task).await;
+        let ended = tokio::time::timeout(LONG, &mut task).await;
         assert!(ended.is_ok(), "the worker did not stop");
     }
 }

@@ -65,7 +65,7 @@ async fn walk(base: &Url, start: &str, bounds: Bounds) -> (Vec<String>, Walk) {
 }
 
 fn usual() -> Bounds {
-    Bounds::until(clock::deadline(Duration::from_secs(20)))
+    Bounds::until(clock::deadline(Duration::from_secs(60)))
 }
 
 fn urlset(paths: &[&str]) -> Vec<u8> {
@@ -120,11 +120,11 @@ async fn a_site_that_hangs_costs_the_deadline_and_not_what_came() {
     let body = urlset(&many.iter().map(String::as_str).collect::<Vec<_>>());
     let (base, _) = site(vec![("/cut-hang", body)]).await;
     let started = clock::instant();
-    let bounds = Bounds::until(started + Duration::from_secs(2));
+    let bounds = Bounds::until(started + Duration::from_secs(6));
     let (paths, walk) = walk(&base, "/cut-hang", bounds).await;
     assert!(paths.len() > 25_000, "{}", paths.len());
     assert!(walk.cut || walk.incomplete == 1);
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_site_whose_files_never_end_keeps_no_other_site_waiting() {
         files.insert(batches.recv().await.expect("entries").file);
     }
     let walk = walk(&friendly, "/slow", usual());
-    let (paths, _) = tokio::time::timeout(Duration::from_secs(10), walk).await.expect("the other site is read");
+    let (paths, _) = tokio::time::timeout(Duration::from_secs(40), walk).await.expect("the other site is read");
     assert_eq!(paths.len(), 30_000);
     hanging.abort();
 }
@@ -187,7 +187,7 @@ async fn a_team_with_many_sites_whose_files_never_end_keeps_no_other_team_waitin
         begun = entries / 15_000;
     }
     let walk = walk(&friendly, "/slow", usual());
-    let (paths, _) = tokio::time::timeout(Duration::from_secs(10), walk).await.expect("the other team's is read");
+    let (paths, _) = tokio::time::timeout(Duration::from_secs(40), walk).await.expect("the other team's is read");
     assert_eq!(paths.len(), 30_000);
     walks.iter().for_each(tokio::task::JoinHandle::abort);
 }
@@ -199,7 +199,7 @@ async fn nobody_receiving_ends_the_walk() {
     drop(batches);
     let source = source();
     let walk = collect(&source, vec![base.join("/a").expect("a URL")], usual(), sink);
-    tokio::time::timeout(Duration::from_secs(5), walk).await.expect("it ends");
+    tokio::time::timeout(Duration::from_secs(40), walk).await.expect("it ends");
 }
 
 #[test]

@@ -389,7 +389,7 @@ mod tests {
             assert_eq!(clockwork.runs_a_month(at("2026-01-01T00:00:00Z")), 0);
             assert!(read(json!({"cron": "0 0 29 2 *"})).is_ok());
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -211,7 +211,8 @@ mod tests {
                 began.elapsed()
             };
             let (is_empty, took) = tokio::join!(empty_log(&db), writes);
-            assert!(took.as_secs() < 5, "{took:?}");
+            // A writer waits ten seconds before it gives up.
+            assert!(took.as_secs() < 9, "{took:?}");
             assert!(!is_empty.unwrap(), "it is read");
             drop(reader);
             assert!(empty_log(&db).await.unwrap());

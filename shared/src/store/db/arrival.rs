@@ -174,7 +174,7 @@ mod tests {
         for code in ["28P01", "28000", "3D000"] {
             let (url, stop) = (refusing(code).await, CancellationToken::new());
             let tried = Db::connect_patiently(&url, 1, PoolUse::Rows, &stop);
-            let error = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap_err();
+            let error = tokio::time::timeout(PATIENCE / 2, tried).await.unwrap().unwrap_err();
             let text = format!("{error:#}");
             assert!(text.contains("refused by the test") && text.contains("weir@127.0.0.1:"), "{text}");
             assert!(!text.contains("hidden"), "{text}");
@@ -192,7 +192,7 @@ mod tests {
         let mut tried = Box::pin(Db::connect_patiently(&url, 1, PoolUse::Rows, &stop));
         assert!(tokio::time::timeout(PAUSE, &mut tried).await.is_err(), "it is waited for");
         sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
-        let db = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap().unwrap();
+        let db = tokio::time::timeout(PATIENCE, tried).await.unwrap().unwrap().unwrap();
         db.begin().await.unwrap().commit().await.unwrap();
         db.close().await;
         std::fs::remove_dir_all(&folder).unwrap();
@@ -205,7 +205,7 @@ mod tests {
             let mut tried = Box::pin(Db::connect_patiently(&url, 1, PoolUse::Rows, &stop));
             assert!(tokio::time::timeout(PAUSE * 3, &mut tried).await.is_err(), "{code} is waited for");
             stop.cancel();
-            let ended = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap();
+            let ended = tokio::time::timeout(PATIENCE / 2, tried).await.unwrap().unwrap();
             assert!(ended.is_none(), "the stop ends the wait");
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         let mut tried = Box::pin(Db::connect_patiently(&url, 1, PoolUse::Rows, &stop));
         assert!(tokio::time::timeout(PAUSE * 3, &mut tried).await.is_err(), "it is waited for");
         becomes("off").await;
-        let db = tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap().unwrap().unwrap();
+        let db = tokio::time::timeout(PATIENCE, tried).await.unwrap().unwrap().unwrap();
         db.try_write().await.unwrap();
         db.close().await;
     }

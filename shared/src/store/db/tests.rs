@@ -62,7 +62,7 @@ async fn a_process_that_freezes_in_a_transaction_lets_go_of_its_rows() {
         let lock = || sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team);
         let mut frozen = pool.begin().await.unwrap();
         lock().execute(&mut *frozen).await.unwrap();
-        let waited = tokio::time::timeout(Duration::from_secs(15), lock().execute(pool)).await;
+        let waited = tokio::time::timeout(Duration::from_secs(60), lock().execute(pool)).await;
         waited.expect("the row is free in time").unwrap();
         assert!(frozen.commit().await.is_err(), "what it wrote is not kept");
     }

@@ -588,7 +588,7 @@ async fn deliveries_that_another_worker_is_taking_are_left_to_it() {
         let mut taken = webhooks::claim(&mut one, id, now, lease, 2).await.unwrap();
         let rest = webhooks::claim(&mut two, id, now, lease, 10);
         let rest =
-            tokio::time::timeout(std::time::Duration::from_secs(10), rest).await.expect("it waits for the other");
+            tokio::time::timeout(std::time::Duration::from_secs(60), rest).await.expect("it waits for the other");
         taken.extend(rest.unwrap());
         let ids: std::collections::HashSet<_> = taken.iter().map(|delivery| delivery.id).collect();
         assert_eq!((taken.len(), ids.len()), (4, 4));

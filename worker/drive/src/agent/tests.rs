@@ -17,7 +17,7 @@ use crate::browser::cdp::Cdp;
 use crate::relay::Browser as _;
 use crate::relay::tests::Chromium;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// Two sites on one port of 127.0.0.1, the task's, and 127.0.0.2.
 struct Sites {

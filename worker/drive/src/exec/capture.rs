@@ -245,7 +245,10 @@ mod tests {
         let (mut writer, reader) = pipe::pipe().unwrap();
         let capture = Capture::start(reader);
         writer.write_all(&vec![b'x'; 300 << 10]).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // What is left in the pipe is read in the turns of this thread.
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         capture.begin(MARKER);
         writer.write_all(format!("now{MARKER}").as_bytes()).await.unwrap();
         assert_eq!(capture.finish(SOON).await.text, "now");

@@ -17,13 +17,13 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_util::sync::CancellationToken;
-use weir_shared::clock::Clock;
+use weir_shared::clock::{self, Clock};
 use weir_shared::random;
 
 use super::*;
 use crate::sandbox::{ChromiumKind, find_chromium};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A headless browser of this test.
 pub(crate) struct Chromium {
@@ -207,6 +207,7 @@ async fn a_client_drives_the_browser_and_big_messages_pass() {
         for (let i = 0; i < d.data.length; i += 65536) crypto.getRandomValues(d.data.subarray(i, i + 65536)); \
         for (let i = 3; i < d.data.length; i += 4) d.data[i] = 255; g.putImageData(d, 0, 0); true";
     assert_eq!(client.value(&page, noise).await, true);
+    let before = session.activity.last_used();
     let shot = client
         .result(
             Some(&page),
@@ -216,7 +217,7 @@ async fn a_client_drives_the_browser_and_big_messages_pass() {
         )
         .await;
     assert!(shot["data"].as_str().unwrap().len() > 5 << 20, "{}", shot["data"].as_str().unwrap().len());
-    assert!(session.activity.idle() < Duration::from_secs(2));
+    assert!(session.activity.last_used().ms_since(before) > 10);
     assert_eq!(session.activity.clients(), 1);
 }
 
@@ -524,19 +525,28 @@ async fn three_viewers_see_one_screencast_and_a_slow_one_holds_up_nobody() {
     }
     let before: Vec<usize> = viewers.iter().map(|v| v.pictures).collect();
     let taken = FIGURES.frames.load(Ordering::Relaxed);
+    let began = clock::instant();
     let time = Duration::from_secs(3);
     futures_util::future::join_all(viewers.iter_mut().chain([&mut slow]).map(|v| v.watch(time))).await;
-    for (viewer, before) in viewers.iter().zip(before) {
-        let rate = (viewer.pictures - before) as f64 / time.as_secs_f64();
-        assert!((6.0..=16.0).contains(&rate), "{rate} pictures a second");
+    let seconds = began.elapsed().as_secs_f64();
+    for (viewer, before) in viewers.iter().zip(&before) {
+        let rate = (viewer.pictures - before) as f64 / seconds;
+        assert!(rate <= 16.0, "{rate} pictures a second");
         assert_eq!(viewer.picture[0], 1);
         let size = |at: usize| u16::from_be_bytes([viewer.picture[at], viewer.picture[at + 1]]);
         assert_eq!((size(2), viewer.picture[8..10] == [0xff, 0xd8]), (1280, true));
         assert!(size(4) > 500);
     }
-    assert_eq!(slow.pictures, 3, "three are on the way and no more");
     // Other tests of this process may have views of their own, so this is an upper bound for theirs and ours.
-    assert!(FIGURES.frames.load(Ordering::Relaxed) - taken < 4 * 3 * 14);
+    assert!(((FIGURES.frames.load(Ordering::Relaxed) - taken) as f64) < 4.0 * seconds * 14.0);
+    // How many a second is the machine's: the slow one holds nobody up.
+    let further = viewers.iter_mut().zip(before).map(async |(viewer, before)| {
+        viewer.until("pictures that follow each other", |v| v.pictures >= before + 18).await;
+    });
+    futures_util::future::join_all(further).await;
+    slow.until("those on the way", |v| v.pictures >= 3).await;
+    slow.watch(Duration::from_millis(100)).await;
+    assert_eq!(slow.pictures, 3, "three are on the way and no more");
     assert_eq!(session.live.as_ref().unwrap().stats(), live::LiveStats { viewers: 4, controllers: 1 });
 
     // A still page: who comes late sees the last picture at once.

@@ -151,9 +151,10 @@ async fn a_claim_that_no_page_is_to_blame_for_does_not_count() {
 /// Runs `work` while somebody else holds the team's lock.
 async fn while_locked<T>(db: &Db, team: TeamId, work: impl Future<Output = T>) -> T {
     let Db::Postgres(PostgresDb { pool, .. }) = db else { unreachable!("SQLite has no such locks") };
-    let mut tx = pool.begin().await.unwrap();
+    // However long it takes, the server does not take the lock away.
+    let mut tx = pool.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
     sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team).execute(&mut *tx).await.unwrap();
-    let done = tokio::time::timeout(std::time::Duration::from_secs(4), work).await;
+    let done = tokio::time::timeout(std::time::Duration::from_secs(60), work).await;
     tx.rollback().await.unwrap();
     done.expect("it waits for the lock")
 }
