@@ -23,6 +23,16 @@ pub const UPLOAD: &str = "/v2/parse/upload/{id}";
 /// Below it lies the console.
 const CONSOLE: &str = "/console";
 
+/// What official clients call and is deliberately not offered (wire 12), with what there is instead.
+const NOT_OFFERED: [(&str, &str); 2] = [
+    (
+        "/v2/support/ask",
+        "it is not offered here. What became of a job is told in the console at /console/jobs/ID, and below the job's own path \
+         by /errors",
+    ),
+    ("/v2/support/docs-search", "it is not offered here. The documentation of this service is at /docs"),
+];
+
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
     for (root, routes) in by_root(routes()) {
@@ -366,7 +376,10 @@ impl At {
 }
 
 async fn not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
-    let text = format!("Cannot {} {}", request.method(), request.path());
+    let mut text = format!("Cannot {} {}", request.method(), request.path());
+    if let Some((_, instead)) = NOT_OFFERED.iter().find(|(path, _)| *path == request.path()) {
+        text += &format!(": {instead}");
+    }
     Err(ApiError::new(ErrorCode::NotFound, text))
 }
 

@@ -326,7 +326,7 @@ impl Settings {
             blobs: reader.text("WEIR_BLOBS").parse()?,
             api: ApiSettings {
                 bind,
-                public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
+                public_url: (reader.get)("WEIR_PUBLIC_URL").map(|_| reader.base_url("WEIR_PUBLIC_URL")).transpose()?,
                 auth_required,
                 api_key_file: PathBuf::from("data/api-key"),
                 cors: reader.cors()?,
@@ -374,7 +374,7 @@ impl Settings {
             model: reader.model()?,
             search: reader.search()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
-            mcp: McpSettings { url: reader.http_url("WEIR_URL")?, key: (reader.get)("WEIR_KEY") },
+            mcp: McpSettings { url: reader.base_url("WEIR_URL")?, key: (reader.get)("WEIR_KEY") },
             result_ttl: reader.duration("WEIR_RESULT_TTL")?,
             cache_size: reader.size("WEIR_CACHE_SIZE")?,
             internal_secret: reader.internal_secret()?,
@@ -427,11 +427,9 @@ impl Reader<'_> {
         text.trim().parse().ok().with_context(|| format!("{name}={text}: allowed is {allowed}"))
     }
 
-    fn optional<T: FromStr>(&self, name: &str, allowed: &str) -> Result<Option<T>> {
-        match (self.get)(name) {
-            None => Ok(None),
-            Some(_) => self.parse(name, allowed).map(Some),
-        }
+    fn base_url(&self, name: &str) -> Result<url::Url> {
+        let text = self.text(name);
+        parse_base_url(&text).with_context(|| format!("{name}={text}: allowed is {BASE_URL}"))
     }
 
     fn http_url(&self, name: &str) -> Result<url::Url> {
@@ -744,6 +742,16 @@ impl Reader<'_> {
 /// Whether this process is root.
 fn is_root() -> bool {
     private::own_uid() == 0
+}
+
+/// What [`parse_base_url`] takes, in words.
+pub const BASE_URL: &str = "an http or https URL without query and fragment";
+
+/// An address that paths are appended to: what stands behind a query or a fragment would be none.
+pub fn parse_base_url(text: &str) -> Option<url::Url> {
+    let url = url::Url::parse(text.trim()).ok()?;
+    let is_base = matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();
+    is_base.then_some(url)
 }
 
 /// One `BUCKET=N` of the rate limits. The error says which buckets there are.

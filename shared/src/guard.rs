@@ -70,15 +70,21 @@ const DENIED_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
+/// What is said of an address that is not public, after these words: by whom that could be otherwise.
+pub const NOT_REACHED: &str = "nor one that this service reaches. Its operator sets WEIR_ALLOW_NETS";
+
+/// The same of a port that browsers refuse.
+pub const PORT_NOT_REACHED: &str = "and so does this service. Its operator sets WEIR_ALLOW_PORTS";
+
 /// Why a target is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
     /// The host is, or resolves to, an address that is not allowed. The text leaves the address out:
     /// what a name means inside this network is nobody's business; `address` is for our own log.
-    #[error("{host} is not a public address")]
+    #[error("{host} is not a public address, {}", NOT_REACHED)]
     Blocked { host: String, address: IpAddr },
     /// No web page is served on this port, and browsers refuse it.
-    #[error("port {port} of {host} is one that browsers refuse")]
+    #[error("port {port} of {host} is one that browsers refuse, {}", PORT_NOT_REACHED)]
     Port { host: String, port: u16 },
     /// The name has no address.
     #[error("{host} cannot be resolved")]
@@ -627,6 +633,15 @@ mod tests {
     fn the_text_of_a_refusal_names_no_inner_address() {
         let refusal = GuardError::Blocked { host: "intranet.example".into(), address: "10.1.2.3".parse().unwrap() };
         assert!(!refusal.to_string().contains("10.1.2.3"));
+    }
+
+    #[test]
+    fn a_refusal_names_the_setting_that_would_change_it() {
+        let address = closed().check_url(&Url::parse("http://10.0.0.1/").unwrap()).unwrap_err().to_string();
+        assert!(address.starts_with("10.0.0.1 is not a public address,"), "{address}");
+        assert!(address.ends_with("Its operator sets WEIR_ALLOW_NETS"), "{address}");
+        let port = closed().check_url(&Url::parse("http://8.8.8.8:22/").unwrap()).unwrap_err().to_string();
+        assert!(port.ends_with("Its operator sets WEIR_ALLOW_PORTS"), "{port}");
     }
 
     #[tokio::test]

@@ -47,6 +47,15 @@ both_databases! {
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!(status["completed"], 1);
+        // A page that failed is done, too.
+        let shown = service.cli(&["jobs", "show", &id]);
+        assert!(shown.contains("\n2 of 2 done, 1 failed, 0 waiting"), "{shown}");
+        let watched = service.cli(&["jobs", "watch", &id]);
+        assert!(watched.contains("completed: 2 of 2 done, 1 failed, 0 queued"), "{watched}");
+        let listed = service.cli(&["jobs", "list"]);
+        assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" 2/2 ")), "{listed}");
+        let job = service.cli_json(&["jobs", "show", &id, "--json"]);
+        assert_eq!((&job["total"], &job["completed"], &job["failed"]), (&json!(2), &json!(1), &json!(1)), "{job}");
         let before = site.hit_count("/files/").await;
         service.cli(&["jobs", "replay", &id]);
         weir_tests::wait_until("the failed page is tried again", || async {
@@ -293,7 +302,8 @@ async fn config_shows_each_setting_with_its_source_and_no_secret() {
         assert!(!found["meaning"].as_str().unwrap().is_empty() && !found["default"].as_str().unwrap().is_empty());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("WEIR_RESULT_TLT"), "what is misspelt is told: {said}");
+    let misspelt = "WEIR_RESULT_TLT (did you mean WEIR_RESULT_TTL?) is no setting";
+    assert!(output.status.success() && said.contains(misspelt), "{said}");
     let text = service.cli(&["config"]);
     assert_eq!(text.lines().count(), settings.len() + 1, "one line a setting: {text}");
     let all = String::from_utf8_lossy(&output.stdout).into_owned() + &text;
@@ -305,13 +315,66 @@ async fn config_shows_each_setting_with_its_source_and_no_secret() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("perhaps"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("strict or degraded or off"));
-    // A file that cannot be read is not left out in silence, and its lines are not shown.
     service.remove_env("WEIR_SANDBOX");
-    std::fs::write(service.folder().join(".env"), "WEIR_KEY='secret-word\n").unwrap();
+    let output = service.command("weir").arg("config").env("WEIR_PUBLIC_URL", "https://a.test/?b=c").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("without query and fragment"), "{said}");
+    // A file that cannot be read is not left out in silence, and its lines are not shown but counted.
+    std::fs::write(service.folder().join(".env"), "# ours\n\nWEIR_KEY='secret-word\nand more\n").unwrap();
     let output = service.try_cli(&["team", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains(".env") && !said.contains("secret-word"), "{said}");
+    assert!(
+        output.status.code() == Some(1) && said.contains(".env: line 3 ") && !said.contains("secret-word"),
+        "{said}"
+    );
     std::fs::remove_file(service.folder().join(".env")).unwrap();
+}
+
+#[tokio::test]
+async fn the_setting_that_counts_or_does_not_is_named() {
+    let misspelt = ServiceOptions::new(Database::Sqlite).env("WEIR_ALLOW_NET", "10.9.8.7/32");
+    let service = TestService::start_with(misspelt).await;
+    for log in ["api.log", "worker-0.log"] {
+        let text = wait_until("the name is told of", || async {
+            let text = std::fs::read_to_string(service.folder().join(log)).unwrap();
+            text.contains("WEIR_ALLOW_NET (did you mean WEIR_ALLOW_NETS?)").then_some(text)
+        })
+        .await;
+        assert!(text.contains("WARN") && !text.contains("10.9.8.7"), "{log}: {text}");
+    }
+
+    // A link that leads somewhere, whatever the API listens on.
+    let link = |bind: &str, arguments: &[&str]| {
+        let mut command = service.command("weir");
+        let output = command.args(["console", "link"]).args(arguments).env("WEIR_BIND", bind).output().unwrap();
+        let [link, said] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (link, said)
+    };
+    for (bind, base) in [("0.0.0.0:4040", "http://127.0.0.1:4040"), ("[::]:4040", "http://[::1]:4040")] {
+        let (url, said) = link(bind, &[]);
+        assert!(url.starts_with(&format!("{base}/console/sign-in#")), "{url}");
+        assert!(said.contains("--base") && said.contains("WEIR_PUBLIC_URL"), "{said}");
+    }
+    for (bind, arguments, base) in [
+        ("127.0.0.2:4040", &[][..], "http://127.0.0.2:4040"),
+        ("0.0.0.0:4040", &["--base", "https://weir.test/"], "https://weir.test"),
+    ] {
+        let (url, said) = link(bind, arguments);
+        assert!(url.starts_with(&format!("{base}/console/sign-in#")) && said.is_empty(), "{url} {said}");
+    }
+
+    let show = |credits: &str, more: &[&str]| {
+        let mut command = service.command("weir");
+        let output =
+            command.args(["credits", "show", "--team", "tests"]).args(more).env("WEIR_CREDITS", credits).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let unlimited = show("unlimited", &[]);
+    assert!(unlimited.trim_end().ends_with(", left: unlimited (WEIR_CREDITS)"), "{unlimited}");
+    let unlimited: Value = serde_json::from_str(&show("unlimited", &["--json"])).unwrap();
+    assert_eq!((&unlimited["left"], &unlimited["granted"]), (&Value::Null, &json!(0)), "{unlimited}");
+    let metered = show("metered", &[]);
+    assert!(metered.trim_end().ends_with(", left 0"), "{metered}");
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! The Model Context Protocol: a stock client over HTTP and over `weir mcp`, and what strangers and hostile clients get.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, binary_folder, both_databases, checkout,
     first_on, installed, wait_until,
@@ -100,6 +102,69 @@ first_on! {
         command.env("WEIR_BIN", binary_folder().join("weir"));
         suite_with_model(&named("mcp", &database), command, database).await;
     }
+}
+
+/// What `weir mcp` with these settings answers a call of a tool, and what it says on standard error.
+async fn scraped_over_stdio(service: &TestService, settings: &[(&str, &str)]) -> (Value, String) {
+    let mut command = service.command("weir");
+    command.arg("mcp").envs(settings.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
+    let (mut input, output) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+    let client = json!({"name": "tests", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    // Nothing is fetched: the route refuses the option.
+    let call = json!({"name": "firecrawl_scrape", "arguments": {"url": "http://127.0.0.1:1/", "nonsense": true}});
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+    ] {
+        input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+    let mut lines = BufReader::new(output).lines();
+    let mut answer = Value::Null;
+    while answer["id"] != 2 {
+        let line = lines.next_line().await.unwrap().expect("an answer to the call");
+        answer = serde_json::from_str(&line).unwrap();
+    }
+    drop(input);
+    let mut said = String::new();
+    program.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    program.wait().await.unwrap();
+    (answer["result"].take(), said)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_the_settings_of_a_program_is_told_with_their_names() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let (url, key) = (("WEIR_URL", service.base()), ("WEIR_KEY", service.key()));
+    let text = |result: &Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+
+    let (right, said) = scraped_over_stdio(&service, &[url, key]).await;
+    assert_eq!((right["isError"].clone(), said.as_str()), (json!(true), ""), "{right}");
+    assert!(text(&right).contains("nonsense") && !text(&right).contains("WEIR_"), "{right}");
+
+    let (without, said) = scraped_over_stdio(&service, &[url]).await;
+    assert!(said.contains("WEIR_KEY is not set") && said.contains(service.base()), "{said}");
+    let (wrong, _) = scraped_over_stdio(&service, &[url, ("WEIR_KEY", "wrong-key-of-the-tests")]).await;
+    for refused in [without, wrong] {
+        assert_eq!(refused["structuredContent"]["code"], "UNAUTHORIZED", "{refused}");
+        let hint = format!("Set WEIR_KEY to a key of the Weir at {}", service.base());
+        assert!(text(&refused).contains(&hint), "{refused}");
+        assert!(!refused.to_string().contains("wrong-key-of-the-tests"), "{refused}");
+    }
+
+    let elsewhere = site.url("/").replace("http://", "http://name:secret-word@");
+    let nowhere = format!("http://127.0.0.1:{}", weir_tests::free_port());
+    for (url, words) in [(&elsewhere, "is no Weir"), (&nowhere, "cannot be reached")] {
+        let (answer, _) = scraped_over_stdio(&service, &[("WEIR_URL", url), key]).await;
+        let told = text(&answer);
+        assert!(answer["isError"] == true && told.contains(words) && told.contains("WEIR_URL"), "{answer}");
+        assert!(!told.contains("secret-word"), "{answer}");
+    }
+    site.end();
 }
 
 #[tokio::test]

@@ -233,5 +233,8 @@ async fn what_there_is_not_says_so_in_json() {
         let answer = ask(service.caller(), method, &path, &json!({})).await;
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.text);
         assert!(answer.is_base_error(), "{method} {path}: {}", answer.text);
+        if path == "/v2/support/ask" {
+            assert!(answer.error().contains("/console/jobs/ID"), "{}", answer.text);
+        }
     }
 }

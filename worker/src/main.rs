@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use weir_allocator as _;
 use weir_shared::config::Settings;
+use weir_shared::config::shown::Given;
 
 /// How long calls that block are waited for at the end. Whatever they were for has ended: one may stand before a bucket that
 /// does not answer.
@@ -57,6 +58,7 @@ fn ended(outcome: anyhow::Result<()>) -> std::process::ExitCode {
 fn run() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
     let _log = weir_shared::telemetry::init(&settings.log)?;
+    Given::warn_of_unknown();
     weir_shared::descriptors::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {

@@ -28,8 +28,8 @@ pub fn run(markdown: bool, output: Output) -> anyhow::Result<ExitCode> {
         (json!(setting), cells.to_vec())
     });
     output.list(&["SETTING", "VALUE", "FROM", "MEANING"], rows.collect());
-    for name in Given::unknown() {
-        complain(format_args!("{name} is no setting; it is not read"));
+    for unknown in Given::unknown() {
+        complain(format_args!("{unknown} is no setting; it is not read"));
     }
     Settings::from_read_env()?;
     Ok(ExitCode::SUCCESS)

@@ -3,13 +3,14 @@
 use clap::Subcommand;
 use serde_json::json;
 use url::Url;
-use weir_shared::config::Settings;
+use weir_shared::config::{BASE_URL, Settings, parse_base_url};
 use weir_shared::domain::console::{self, Role};
 use weir_shared::store::Db;
 use weir_shared::store::console::sign_ins;
 
 use super::database::team_named;
-use super::output::Output;
+use super::output::{Output, complain};
+use crate::http::connections;
 
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
@@ -28,8 +29,7 @@ pub enum ConsoleCommand {
 }
 
 fn base_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
-    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err("allowed is http or https".to_owned()) }
+    parse_base_url(text).ok_or_else(|| format!("allowed is {BASE_URL}"))
 }
 
 /// Runs `weir console …`.
@@ -46,7 +46,16 @@ pub async fn run(command: ConsoleCommand, db: &Db, settings: &Settings, output: 
     let until = sign_ins::insert_link(&mut tx, &console::digest(&secret), role, team, db.now()).await?;
     tx.commit().await?;
     let base = base.or_else(|| settings.api.public_url.clone()).map(|url| url.to_string());
-    let base = base.unwrap_or_else(|| format!("http://{}", settings.api.bind));
+    let base = base.unwrap_or_else(|| {
+        let (bound, here) = (settings.api.bind, connections::reached_here(settings.api.bind));
+        if bound != here {
+            complain(format_args!(
+                "the API listens on every address ({bound}), and the link is for this machine: --base or WEIR_PUBLIC_URL \
+                 name the address for others"
+            ));
+        }
+        format!("http://{here}")
+    });
     // A fragment is not sent with the request, so it is in nobody's log.
     let url = format!("{}/console/sign-in#{secret}", base.trim_end_matches('/'));
     output.show(&json!({"url": url, "role": role.as_str(), "expiresAt": until.to_iso()}), || url.clone());

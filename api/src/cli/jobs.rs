@@ -14,7 +14,7 @@ use weir_shared::time::Timestamp;
 
 use super::database::team_filter;
 use super::output::{Output, or_dash, plain, shorten, table};
-use super::rows::{crawl_text, job_json, page_json};
+use super::rows::{crawl_text, done_text, job_json, page_json};
 use super::{replay, watch};
 
 /// Failed pages that `show` lists.
@@ -124,7 +124,7 @@ async fn list(db: &Db, output: Output, filter: &JobFilter) -> anyhow::Result<()>
             job.id.to_string(),
             job.kind.as_str().to_owned(),
             job.status.as_str().to_owned(),
-            format!("{}/{}", job.completed, job.total_shown()),
+            format!("{}/{}", job.ended(), job.pages()),
             job.failed.to_string(),
             job.created_at.to_iso(),
             shorten(&job.target, 60),
@@ -163,13 +163,11 @@ async fn show_job(db: &Db, output: Output, job: &JobRow) -> anyhow::Result<()> {
     json["failedPages"] = failed.iter().map(page_json).collect();
     output.show(&json, || {
         let mut text = format!(
-            "job {}\nkind {}, status {}\n{} of {} done, {} failed, {} waiting{}, {} credits\nmade {}, ended {}\n",
+            "job {}\nkind {}, status {}\n{}, {} waiting{}, {} credits\nmade {}, ended {}\n",
             job.id,
             job.kind.as_str(),
             job.status.as_str(),
-            job.completed,
-            job.total_shown(),
-            job.failed,
+            done_text(job),
             job.waiting().queued,
             crawl_text(crawl.as_ref()),
             job.credits_used,

@@ -5,6 +5,7 @@ use anyhow::Context;
 use rmcp::ServiceExt;
 use weir_shared::config::McpSettings;
 
+use super::output::complain;
 use crate::mcp::{Server, Weir};
 use crate::routes::operations;
 
@@ -13,7 +14,11 @@ use crate::routes::operations;
 /// # Errors
 /// When the key cannot be sent, or the client does not speak the protocol.
 pub async fn run(settings: &McpSettings) -> anyhow::Result<()> {
-    let server = Server::of_user(Weir::at(settings)?, operations);
+    let weir = Weir::at(settings)?;
+    if let (None, Some(url)) = (&settings.key, weir.named()) {
+        complain(format_args!("WEIR_KEY is not set: {url} is called without a key, and answers if it asks for none"));
+    }
+    let server = Server::of_user(weir, operations);
     let running = server.serve(rmcp::transport::stdio()).await.context("the client")?;
     running.waiting().await.context("the protocol")?;
     Ok(())

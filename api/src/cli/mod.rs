@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use weir_shared::config::Settings;
+use weir_shared::config::shown::Given;
 use weir_shared::telemetry;
 
 use crate::server;
@@ -131,6 +132,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Config { .. } => {}
         Command::Serve => {
             let _log = telemetry::init(&settings.log)?;
+            Given::warn_of_unknown();
             server::serve(settings).await?;
         }
         Command::Migrate { check } => return migrate::run(&settings, check, output).await,
@@ -147,7 +149,9 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
-        Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
+        Command::Credits(command) => {
+            teams::run_credits(command, &open(&settings).await?, settings.limits.metered, output).await?;
+        }
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
         Command::Console(command) => console::run(command, &open(&settings).await?, &settings, output).await?,
@@ -261,6 +265,8 @@ mod tests {
             "webhooks replay",
             "console link --team acme --read-only",
             "console link --base ftp://files.example",
+            "console link --base https://weir.example/?a=b",
+            "console link --base https://weir.example/#part",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));
             let error = Cli::try_parse_from(words).err().unwrap_or_else(|| panic!("{line} is taken"));

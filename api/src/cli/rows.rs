@@ -14,7 +14,7 @@ pub fn job_json(job: &JobRow, crawl: Option<&CrawlCounts>) -> Value {
         "kind": job.kind.as_str(),
         "status": job.status.as_str(),
         "target": job.target,
-        "total": job.total_shown(),
+        "total": job.pages(),
         "queued": job.waiting().queued,
         "completed": job.completed,
         "failed": job.failed,
@@ -31,6 +31,11 @@ pub fn job_json(job: &JobRow, crawl: Option<&CrawlCounts>) -> Value {
         json["warning"] = json!(counts.warning);
     }
     json
+}
+
+/// How far a job is, in the console's words: a page that failed is done, too.
+pub fn done_text(job: &JobRow) -> String {
+    format!("{} of {} done, {} failed", job.ended(), job.pages(), job.failed)
 }
 
 /// What a crawl's counts say in a line; nothing for other jobs.

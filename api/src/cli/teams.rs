@@ -190,8 +190,8 @@ async fn set(db: &Db, output: Output, args: SetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `weir credits …`.
-pub async fn run_credits(command: CreditsCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+/// Runs `weir credits …`. Where they are not metered none are needed, and what was used says nothing of what is left.
+pub async fn run_credits(command: CreditsCommand, db: &Db, is_metered: bool, output: Output) -> anyhow::Result<()> {
     let name = match command {
         CreditsCommand::Grant { team, amount } => {
             let row = team_named(db, &team).await?;
@@ -207,8 +207,11 @@ pub async fn run_credits(command: CreditsCommand, db: &Db, output: Output) -> an
     let row = team_named(db, &name).await?;
     let Some(balance) = credits::balance(db, row.id).await? else { bail!("there is no team named {name}") };
     let Balance { granted, used, reserved } = balance;
-    let left = balance.left();
+    let left = is_metered.then(|| balance.left());
     let json = json!({"team": name, "granted": granted, "used": used, "reserved": reserved, "left": left});
-    output.show(&json, || format!("team {name}: granted {granted}, used {used}, reserved {reserved}, left {left}"));
+    output.show(&json, || {
+        let left = left.map_or_else(|| "left: unlimited (WEIR_CREDITS)".to_owned(), |left| format!("left {left}"));
+        format!("team {name}: granted {granted}, used {used}, reserved {reserved}, {left}")
+    });
     Ok(())
 }

@@ -12,7 +12,7 @@ use weir_shared::store::work::crawls::{self, CrawlCounts};
 use weir_shared::store::work::jobs::{self, JobRow};
 
 use super::output::{Output, say};
-use super::rows::{crawl_text, job_json};
+use super::rows::{crawl_text, done_text, job_json};
 
 /// Time between two looks at the job.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -26,7 +26,7 @@ pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
     let bar = if terminal { bar(&job)? } else { ProgressBar::hidden() };
     let mut seen = None;
     loop {
-        let now = (job.completed, job.failed, job.total_shown(), job.status, crawl.clone());
+        let now = (job.completed, job.failed, job.pages(), job.status, crawl.clone());
         if seen.as_ref() != Some(&now) {
             seen = Some(now);
             if output.json {
@@ -34,8 +34,8 @@ pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
             } else if !terminal {
                 say(format_args!("{}", line(&job, crawl.as_ref())));
             }
-            bar.set_length(job.total_shown().unsigned_abs());
-            bar.set_position((job.completed + job.failed).unsigned_abs());
+            bar.set_length(job.pages().unsigned_abs());
+            bar.set_position(job.ended().unsigned_abs());
             bar.set_message(format!(
                 "{} queued, {} failed{}",
                 job.waiting().queued,
@@ -63,21 +63,13 @@ async fn load(db: &Db, id: JobId) -> anyhow::Result<(JobRow, Option<CrawlCounts>
 
 fn bar(job: &JobRow) -> anyhow::Result<ProgressBar> {
     let style = "{elapsed_precise} {wide_bar} {pos}/{len} pages, {per_sec}, {eta} left, {msg}";
-    let bar = ProgressBar::new(job.total_shown().unsigned_abs()).with_style(ProgressStyle::with_template(style)?);
+    let bar = ProgressBar::new(job.pages().unsigned_abs()).with_style(ProgressStyle::with_template(style)?);
     // What was done before we looked says nothing about the rate.
-    bar.set_position((job.completed + job.failed).unsigned_abs());
+    bar.set_position(job.ended().unsigned_abs());
     bar.reset_eta();
     Ok(bar)
 }
 
 fn line(job: &JobRow, crawl: Option<&CrawlCounts>) -> String {
-    format!(
-        "{}: {} of {} done, {} queued, {} failed{}",
-        job.status.as_str(),
-        job.completed,
-        job.total_shown(),
-        job.waiting().queued,
-        job.failed,
-        crawl_text(crawl)
-    )
+    format!("{}: {}, {} queued{}", job.status.as_str(), done_text(job), job.waiting().queued, crawl_text(crawl))
 }

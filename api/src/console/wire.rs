@@ -84,7 +84,7 @@ impl Job {
             kind: row.kind.as_str(),
             status: row.status.as_str(),
             target: row.target.clone(),
-            total: row.total - row.hidden,
+            total: row.pages(),
             queued: if is_running { waiting.queued } else { 0 },
             running: waiting.running,
             completed: row.completed,

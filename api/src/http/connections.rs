@@ -1,7 +1,7 @@
 //! The connections of clients: an upgraded one is kept open by the server until somebody hangs up, any other one as long as
 //! its client reads what it asked for.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -24,6 +24,12 @@ pub fn remember(connection: &Paced, address: SocketAddr, known: &mut Extensions)
     known.insert(Server(address));
 }
 
+/// Where this machine reaches a server of its own that listens here: bound to every address, its own is one of them.
+pub fn reached_here(bound: SocketAddr) -> SocketAddr {
+    let loopback = if bound.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    SocketAddr::new(if bound.ip().is_unspecified() { loopback } else { bound.ip() }, bound.port())
+}
+
 /// The address that this process listens on, as the request's connection has it.
 pub fn server(request: &HttpRequest) -> Option<SocketAddr> {
     Some(request.conn_data::<Server>()?.0)
@@ -44,4 +50,22 @@ fn upgraded(request: &HttpRequest) -> Option<Line> {
         upgraded.say();
     }
     request.conn_data::<Line>().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_server_of_every_address_is_reached_at_the_machines_own() {
+        for (bound, reached) in [
+            ("0.0.0.0:3002", "127.0.0.1:3002"),
+            ("[::]:3002", "[::1]:3002"),
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("10.0.0.7:3002", "10.0.0.7:3002"),
+        ] {
+            assert_eq!(reached_here(bound.parse().unwrap()).to_string(), reached);
+        }
+    }
 }

@@ -206,15 +206,15 @@ fn refused(answer: Answer) -> CallToolResult {
     result
 }
 
-/// What an error's body says, in one text: what happened, its code, and which further rules were broken.
+/// What an error's body says, in one text: what happened, its code, which further rules were broken, and what to do.
 fn words(answer: &Answer) -> String {
-    let Answer { status, body } = answer;
+    let Answer { status, body, hint } = answer;
     let mut text = body["error"].as_str().map_or_else(|| format!("Weir answered with status {status}."), str::to_owned);
     if let Some(code) = body["code"].as_str() {
         text += &format!(" ({code})");
     }
     let issues = body["details"].as_array().into_iter().flatten().filter_map(|issue| issue["message"].as_str());
-    for issue in issues.filter(|issue| body["error"] != *issue) {
+    for issue in issues.filter(|issue| body["error"] != *issue).chain(hint.as_deref()) {
         text += &format!("\n{issue}");
     }
     text

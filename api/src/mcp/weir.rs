@@ -14,7 +14,8 @@ use weir_shared::operator_http::{self, ReadError};
 use weir_shared::random;
 
 use crate::http::access_log::RequestId;
-use crate::http::{connections, extract, json};
+use crate::http::json::{self, Fault};
+use crate::http::{connections, extract};
 
 /// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
 const BOUND: Duration = Duration::from_secs(330);
@@ -33,6 +34,9 @@ pub type Query = Vec<(String, String)>;
 pub struct Weir {
     base: Url,
     headers: HeaderMap,
+    /// The address without what is secret in it, where its user has named it: what is wrong with it and with the key is told
+    /// to them with the settings' names.
+    named: Option<Url>,
 }
 
 /// A file to be sent.
@@ -47,6 +51,8 @@ pub struct File {
 pub struct Answer {
     pub status: u16,
     pub body: Value,
+    /// What the user can do about it, in a sentence.
+    pub hint: Option<String>,
 }
 
 impl Answer {
@@ -62,12 +68,8 @@ impl Weir {
     /// # Errors
     /// When the process has no address.
     pub fn within(request: &HttpRequest) -> anyhow::Result<Self> {
-        let mut address = connections::server(request).context("this process has no address")?;
-        if address.ip().is_unspecified() {
-            // Bound to every address of the machine; its own is one of them.
-            let own = if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
-            address.set_ip(own);
-        }
+        let address = connections::server(request).context("this process has no address")?;
+        let address = connections::reached_here(address);
         let mut headers = HeaderMap::new();
         for name in PASSED_ON {
             if let Some(value) = request.headers().get(name.as_str()) {
@@ -79,7 +81,7 @@ impl Weir {
         }
         // An idle connection to ourselves would hold up a stop.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        Ok(Self { base: Url::parse(&format!("http://{address}/"))?, headers })
+        Ok(Self { base: Url::parse(&format!("http://{address}/"))?, headers, named: None })
     }
 
     /// The Weir that the settings name.
@@ -94,7 +96,15 @@ impl Weir {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { base: settings.url.clone(), headers })
+        let mut named = settings.url.clone();
+        // It is told to models, and whoever reads what they say.
+        let _ = named.set_username("").and_then(|()| named.set_password(None));
+        Ok(Self { base: settings.url.clone(), headers, named: Some(named) })
+    }
+
+    /// The address that its user has named, without what is secret in it.
+    pub fn named(&self) -> Option<&Url> {
+        self.named.as_ref()
     }
 
     /// Calls a route. The ids stand for the parameters of its path, in their order. Of a large body only the text is left
@@ -145,7 +155,11 @@ impl Weir {
         let request = request.headers(self.headers.clone()).timeout(BOUND);
         let response = request.send().await.map_err(|error| {
             let late = format!("Weir did not answer within {} s.", BOUND.as_secs());
-            if error.is_timeout() { late } else { format!("Weir cannot be reached at {}.", self.base) }
+            match &self.named {
+                _ if error.is_timeout() => late,
+                Some(url) => format!("Weir cannot be reached at {url} (WEIR_URL)."),
+                None => format!("Weir cannot be reached at {}.", self.base),
+            }
         })?;
         let status = response.status().as_u16();
         let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
@@ -155,9 +169,15 @@ impl Weir {
             ReadError::Cut => "The connection to Weir ended before its answer did.".to_owned(),
         })?;
         // Pages decide what is in an answer: it is counted as bodies of callers are before it becomes values.
-        let body = json::decode(&bytes)
-            .map_err(|_| format!("Weir's answer cannot be read here (status {status}); read it over HTTP."))?;
-        Ok(Answer { status, body })
+        let body = match (json::decode(&bytes), &self.named) {
+            (Ok(body), Some(url)) if status != 200 && !body["error"].is_string() => Err(foreign(url, status)),
+            (Ok(body), _) => Ok(body),
+            (Err(Fault::Malformed(_)), Some(url)) => Err(foreign(url, status)),
+            (Err(_), _) => Err(format!("Weir's answer cannot be read here (status {status}); read it over HTTP.")),
+        };
+        let hint = self.named.as_ref().filter(|_| status == 401);
+        let hint = hint.map(|url| format!("Set WEIR_KEY to a key of the Weir at {url}."));
+        Ok(Answer { status, body: body?, hint })
     }
 
     fn url(&self, path: &str, ids: &[&str], query: &[(String, String)]) -> Url {
@@ -176,4 +196,9 @@ impl Weir {
         }
         url
     }
+}
+
+/// What is said of an answer that is none of Weir's.
+fn foreign(url: &Url, status: u16) -> String {
+    format!("What answers at {url} is no Weir (status {status}): set WEIR_URL to the address of one.")
 }

@@ -1,8 +1,10 @@
 //! Settings as operators see them: with their values, where those come from, and without what is secret.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, Read};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::table::{Fallback, SETTINGS, Secrecy, Setting};
@@ -12,6 +14,22 @@ const MASK: &str = "***";
 
 /// Parts of a database's address that are no secrets.
 const OPEN_PARAMETERS: &[&str] = &["sslmode", "host", "port", "dbname", "user", "application_name"];
+
+/// Variables of ours that other programs read: the tests, the benches, Docker Compose, and scripts.
+const OTHERS_PREFIXES: [&str; 2] = ["WEIR_TEST_", "WEIR_BENCH_"];
+const OTHERS: &[&str] = &[
+    "WEIR_ADVISORIES",
+    "WEIR_BIN",
+    "WEIR_DEBIAN_MIRROR",
+    "WEIR_MEMORY",
+    "WEIR_SDK_CHILD",
+    "WEIR_SECCOMP",
+    "WEIR_SIGN_KEY",
+    "WEIR_VERSION",
+];
+
+/// Letters that are to be changed, added, left out or swapped, at most, to make a setting's name of another one.
+const SLIPS: usize = 2;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +64,23 @@ pub struct Shown {
     pub meaning: &'static str,
 }
 
+/// A name that looks like a setting and is none: most likely misspelt. Its value is nobody's business: it may be a secret.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unknown {
+    name: String,
+    /// The setting that is meant, where there is one that is nearer than all others.
+    meant: Option<&'static str>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.meant {
+            Some(meant) => write!(f, "{} (did you mean {meant}?)", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
 /// What the process was given, by `.env` and by its environment.
 pub struct Given {
     /// Names that its environment had before `.env` was read.
@@ -59,12 +94,8 @@ impl Given {
     /// When a file of this name cannot be read: what it says must not be left out in silence.
     pub fn read() -> Result<Self> {
         let environment = names().collect();
-        match dotenvy::dotenv() {
-            Ok(_) => {}
-            Err(error) if error.not_found() => {}
-            // Its own words would show the line, in which a secret may stand.
-            Err(dotenvy::Error::LineParse(_, at)) => bail!(".env: a line cannot be read, at its character {}", at + 1),
-            Err(error) => bail!(".env: {error}"),
+        if let Some(text) = file().context(".env")? {
+            load(&text)?;
         }
         Ok(Self { environment })
     }
@@ -83,17 +114,106 @@ impl Given {
         SETTINGS.iter().map(of_process).collect()
     }
 
-    /// Names that look like settings and are none: most likely misspelt.
-    pub fn unknown() -> Vec<String> {
-        let is_unknown = |name: &String| {
-            name.starts_with("WEIR_") && !name.starts_with("WEIR_TEST_") && super::table::find(name).is_none()
-        };
-        names().filter(is_unknown).collect::<BTreeSet<_>>().into_iter().collect()
+    /// Names that look like settings and are none.
+    pub fn unknown() -> Vec<Unknown> {
+        unknown_of(names().collect())
+    }
+
+    /// Tells of them in the log of a process that starts: one of them may have been meant to protect it.
+    pub fn warn_of_unknown() {
+        let unknown: Vec<String> = Self::unknown().iter().map(Unknown::to_string).collect();
+        if !unknown.is_empty() {
+            tracing::warn!(
+                "in the environment are names that are no settings and are not read: {}",
+                unknown.join(", ")
+            );
+        }
     }
 }
 
 fn names() -> impl Iterator<Item = String> {
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
+/// Those of all names of an environment that look like settings and are none.
+fn unknown_of(names: BTreeSet<String>) -> Vec<Unknown> {
+    // Kubernetes tells each container of the services beside it, and ours is called `weir` there.
+    let services: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix("_SERVICE_HOST")).collect();
+    let is_of_service = |name: &str| {
+        let rests = services.iter().filter_map(|service| name.strip_prefix(service));
+        rests.into_iter().any(|rest| rest.starts_with("_SERVICE_") || rest == "_PORT" || rest.starts_with("_PORT_"))
+    };
+    let is_others = |name: &str| {
+        OTHERS.contains(&name) || OTHERS_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || is_of_service(name)
+    };
+    let looks_so = names.iter().filter(|name| name.starts_with("WEIR_"));
+    let unknown = looks_so.filter(|name| super::table::find(name).is_none() && !is_others(name));
+    unknown.map(|name| Unknown { name: name.clone(), meant: nearest(name) }).collect()
+}
+
+/// The setting whose name is a slip or two away, where no other is as near.
+fn nearest(name: &str) -> Option<&'static str> {
+    let near = SETTINGS.iter().filter(|setting| setting.name.len().abs_diff(name.len()) <= SLIPS);
+    let slips = near.map(|setting| (strsim::damerau_levenshtein(name, setting.name), setting.name));
+    let mut found: Vec<(usize, &'static str)> = slips.filter(|(slips, _)| *slips <= SLIPS).collect();
+    found.sort_unstable();
+    match found[..] {
+        [(_, only)] => Some(only),
+        [(least, first), (next, _), ..] if least < next => Some(first),
+        _ => None,
+    }
+}
+
+/// What stands in `.env`, of this folder or of the next one above it that has one.
+fn file() -> io::Result<Option<Vec<u8>>> {
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let here = match std::env::current_dir() {
+        Err(error) if is_absent(&error) => return Ok(None),
+        here => here?,
+    };
+    for path in here.ancestors().map(|folder| folder.join(".env")) {
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => return std::fs::read(path).map(Some),
+            Err(error) if !is_absent(&error) => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Gives the environment what a file says and it does not have yet.
+///
+/// # Errors
+/// With the number of the line that cannot be read, and not with what stands in it, which may be a secret.
+fn load(text: &[u8]) -> Result<()> {
+    let mut lines = Lines { text, at: 0 };
+    let Err(error) = dotenvy::from_read(&mut lines) else { return Ok(()) };
+    let read = text[..lines.at].split_inclusive(|byte| *byte == b'\n').count();
+    match error {
+        dotenvy::Error::LineParse(entry, at) => {
+            // A value in quotation marks goes over several lines: its first one is where to look.
+            let first = (read + 1).saturating_sub(entry.lines().count().max(1));
+            bail!(".env: line {first} cannot be read, at its character {}", at + 1)
+        }
+        error => bail!(".env: line {read}: {error}"),
+    }
+}
+
+/// A text that is read a line at a time, so that it is known how far its reader has come.
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Read for Lines<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.text[self.at..];
+        let line = rest.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+        let part = &line[..line.len().min(into.len())];
+        into[..part.len()].copy_from_slice(part);
+        self.at += part.len();
+        Ok(part.len())
+    }
 }
 
 fn show(setting: &'static Setting, given: Option<String>, source: Source) -> Shown {
@@ -174,6 +294,49 @@ mod tests {
         ] {
             assert_eq!(mask_addresses(given), expected, "{given}");
         }
+    }
+
+    #[test]
+    fn names_that_are_no_settings_are_told_with_the_one_that_is_meant() {
+        let told = |names: &[&str]| {
+            let unknown = unknown_of(names.iter().map(|name| (*name).to_owned()).collect());
+            unknown.iter().map(Unknown::to_string).collect::<Vec<_>>().join(", ")
+        };
+        for (name, meant) in [
+            ("WEIR_LOGG", "WEIR_LOG"),
+            ("WEIR_ALLOW_NET", "WEIR_ALLOW_NETS"),
+            ("WEIR_ALLOW_PORT", "WEIR_ALLOW_PORTS"),
+            ("WEIR_WEBHOOK_SECERT", "WEIR_WEBHOOK_SECRET"),
+            ("WEIR_RATE_LIMIT", "WEIR_RATE_LIMITS"),
+        ] {
+            assert_eq!(told(&[name]), format!("{name} (did you mean {meant}?)"));
+        }
+        assert_eq!(told(&["WEIR_PROXY", "WEIR_COLOURS_OF_LOG", "PATH", "weir_log"]), "WEIR_COLOURS_OF_LOG, WEIR_PROXY");
+        // Settings, and what is read by others.
+        let others = ["WEIR_KEY", "WEIR_URL", "WEIR_CACHE", "WEIR_TEST_LONG", "WEIR_BENCH_BIN", "WEIR_VERSION"];
+        assert_eq!(told(&others), "");
+        let links = ["WEIR_SERVICE_HOST", "WEIR_SERVICE_PORT_HTTP", "WEIR_PORT", "WEIR_PORT_3002_TCP_ADDR"];
+        assert_eq!(told(&links), "");
+        assert_eq!(told(&links[2..]), "WEIR_PORT, WEIR_PORT_3002_TCP_ADDR", "no service has this name");
+    }
+
+    #[test]
+    fn a_line_of_the_file_that_cannot_be_read_is_named_by_its_number() {
+        for (text, line) in [
+            ("WEIR KEY=secret-word", 1),
+            ("# of ours\n\n  # more\nWEIR KEY=secret-word\n# end\n", 4),
+            ("\r\n# of ours\r\nsecret-word\r\n", 3),
+            // Where the quotation begins that nothing closes.
+            ("\n\nWEIR_TEST_OF_A_FILE='secret-word\nand more\nto the end\n", 3),
+            ("\u{feff}\nWEIR_TEST_OF_A_FILE=\"secret-word", 2),
+        ] {
+            let error = load(text.as_bytes()).unwrap_err().to_string();
+            let is_told = error.starts_with(&format!(".env: line {line} cannot be read, at its character "));
+            assert!(is_told && !error.contains("secret-word"), "{text:?}: {error}");
+        }
+        let error = load(b"\n\nWEIR_TEST_OF_A_FILE=\xff\n").unwrap_err().to_string();
+        assert!(error.starts_with(".env: line 3: "), "{error}");
+        load("# nothing but words\n\n".repeat(10_000).as_bytes()).unwrap();
     }
 
     #[test]

@@ -62,7 +62,11 @@ pub const SETTINGS: &[Setting] = &[
     secret("AWS_ACCESS_KEY_ID", Words("none"), "its key's name"),
     secret("AWS_SECRET_ACCESS_KEY", Words("none"), "its key"),
     open("WEIR_BIND", Value("127.0.0.1:3002"), "API listen address; port 0 picks one and logs it"),
-    open("WEIR_PUBLIC_URL", Words("from the request"), "base of every absolute URL in answers"),
+    open(
+        "WEIR_PUBLIC_URL",
+        Words("from the request"),
+        "base of every absolute URL in answers: `http` or `https`, without query and fragment",
+    ),
     open(
         "WEIR_AUTH",
         Value("required"),

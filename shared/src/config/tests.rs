@@ -54,6 +54,12 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
         ("WEIR_URL", "ftp://x", "an http or https URL"),
+        ("WEIR_URL", "http://weir.example/?key=a", "without query"),
+        ("WEIR_PUBLIC_URL", "weir.example", "an http or https URL"),
+        ("WEIR_PUBLIC_URL", "ftp://weir.example", "an http or https URL"),
+        ("WEIR_PUBLIC_URL", "https://weir.example/?a=b", "without query and fragment"),
+        ("WEIR_PUBLIC_URL", "https://weir.example/api?", "without query and fragment"),
+        ("WEIR_PUBLIC_URL", "https://weir.example/#part", "without query and fragment"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),
         ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
         ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
@@ -79,6 +85,13 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         let error = read(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
     }
+}
+
+#[test]
+fn the_public_url_may_have_a_path() {
+    let url = read(&[("WEIR_PUBLIC_URL", " https://weir.example/api/ ")]).unwrap().api.public_url.unwrap();
+    assert_eq!(url.as_str(), "https://weir.example/api/");
+    assert_eq!(read(&[]).unwrap().api.public_url, None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use url::Url;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::guard::NOT_REACHED;
 
 use super::cdp::CdpError;
 
@@ -132,7 +133,7 @@ impl RenderError {
             Self::Dns => {
                 "The host name of the URL could not be resolved. Check the spelling, and that the domain exists.".into()
             }
-            Self::AddressBlocked => "The URL leads to an address that is not public, which is not allowed.".into(),
+            Self::AddressBlocked => format!("The URL leads to an address that is not a public one, {NOT_REACHED}."),
             Self::SiteRefused => "The URL leads to a site that is blocked by the lists of threatProtection.".into(),
             Self::Ssl(net) => format!(
                 "The TLS connection to the site failed ({net}). Set skipTlsVerification to true to accept untrusted \

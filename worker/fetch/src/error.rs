@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use weir_shared::error_code::ErrorCode;
-use weir_shared::guard::GuardError;
+use weir_shared::guard::{GuardError, NOT_REACHED, PORT_NOT_REACHED};
 
 use super::decode::BodyError;
 
@@ -15,10 +15,10 @@ use super::decode::BodyError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// The target, or a redirect's target, is not a public address.
-    #[error("The address of {host} is not allowed: only public addresses can be reached")]
+    #[error("The address of {host} is not a public one, {}", NOT_REACHED)]
     Blocked { host: String },
     /// The target, or a redirect's target, is on a port that browsers refuse.
-    #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
+    #[error("Port {port} of {host} is one that browsers refuse, {}", PORT_NOT_REACHED)]
     Port { host: String, port: u16 },
     /// The caller does not want the target, or a redirect's target, to be asked.
     #[error("The site {host} is blocked by the lists of threatProtection")]

@@ -155,13 +155,23 @@ pub struct JobRow {
 impl JobRow {
     /// `total` as clients see it: failed pages leave it once the job has ended (wire 14).
     pub fn total_shown(&self) -> i64 {
-        let pages = self.total - self.hidden;
+        let pages = self.pages();
         if self.status == JobStatus::Scraping { pages } else { pages - self.failed }
+    }
+
+    /// All pages of the job, as operators see it: without its own steps.
+    pub fn pages(&self) -> i64 {
+        self.total - self.hidden
+    }
+
+    /// Those that have ended, well or not.
+    pub fn ended(&self) -> i64 {
+        self.completed + self.failed
     }
 
     /// Pages that have not ended, without the job's own steps.
     pub fn waiting(&self) -> Waiting {
-        let open = (self.total - self.hidden - self.completed - self.failed).max(0);
+        let open = (self.pages() - self.ended()).max(0);
         let queued = self.queued.min(open);
         Waiting { queued, running: open - queued }
     }
