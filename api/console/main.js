@@ -1,13 +1,14 @@
 // The console's start: who is signed in, the frame of navigation, and which page stands in it.
 import { html, render, cls, useEffect, useRef, useState } from "./lib/ui.js";
-import { BASE, go, link, useLocation } from "./lib/router.js";
+import { BASE, current, go, link, useLocation } from "./lib/router.js";
 import { get, post } from "./lib/api.js";
 import { seesAll, store, useStore } from "./lib/store.js";
 import { useStream } from "./lib/stream.js";
+import { nameOf, ROLES } from "./lib/words.js";
 import * as format from "./lib/format.js";
 import { Button, Empty, Head, Loading, Notices, Trouble } from "./parts/basics.js";
 import { Icon } from "./parts/icon.js";
-import { SignIn } from "./pages/sign-in.js";
+import { AT, SignIn, takeToken } from "./pages/sign-in.js";
 
 /// The page map. `file` is read when its page is first opened.
 const PAGES = [
@@ -155,17 +156,16 @@ function Shell() {
   <${Notices} />`;
 }
 
-const ROLES = { team: "Team key", operator: "Operator", reader: "Operator, read only" };
-
 function Who({ me }) {
   const out = async () => {
     try {
       await post("/sign-out");
-    } catch {
-      // The cookie may be gone already.
+    } catch (error) {
+      // Whoever has signed in meanwhile is not the one who leaves. Otherwise the cookie may be gone already.
+      if (error.name === "AbortError") return;
     }
     store.signedOut();
-    go(link("/sign-in"));
+    go(AT);
   };
   return html`<div class="side-foot"><div class="who">
     <span class="who-name">${me.team ? me.team.name : "All teams"}
@@ -222,26 +222,65 @@ function Theme() {
       label=${`Theme: ${theme}. Change to ${next}`} onClick=${choose} />`;
 }
 
+const USED = "This link has been used or has expired.";
+
+/// Who is signed in at the start: by a link, which is meant more than the session that the browser has, or by that.
+async function enter(token) {
+  let isUsed = false;
+  if (token) {
+    try {
+      store.signedIn(await post("/sign-in", { token }));
+      return;
+    } catch (failure) {
+      if (failure.status !== 401) throw failure;
+      isUsed = true;
+    }
+  }
+  try {
+    store.signedIn(await get("/me"));
+    if (isUsed) store.notify(`${USED} You are still signed in as ${nameOf(store.value.me)}.`, "warn");
+  } catch (failure) {
+    if (failure.status !== 401) throw failure;
+    if (isUsed) store.set({ said: `${USED} Sign in with a key.` });
+  }
+}
+
 function App() {
   const { me, said } = useStore();
+  const { path } = useLocation();
   const [ready, setReady] = useState(false);
   const [error, setError] = useState(null);
+  // Kept until it was tried: the service may not answer at first.
+  const token = useRef(null);
   const start = async () => {
+    token.current = takeToken() || token.current;
+    setReady(false);
     setError(null);
     try {
-      store.set({ me: await get("/me") });
+      await enter(token.current);
+      token.current = null;
     } catch (failure) {
-      if (failure.status !== 401) setError(failure);
+      setError(failure);
     }
     setReady(true);
   };
   useEffect(() => {
     start();
+    // A link that is pasted where the form stands loads nothing anew.
+    const pasted = () => current().path === AT && location.hash && start();
+    addEventListener("hashchange", pasted);
+    return () => removeEventListener("hashchange", pasted);
   }, []);
-  if (!ready) return html`<p class="boot" role="status">Loading the console…</p>`;
+  const isDone = Boolean(me) && path === AT;
+  useEffect(() => {
+    if (isDone) go(BASE, { replace: true });
+  }, [isDone]);
+  if (!ready || isDone) return html`<p class="boot" role="status">Loading the console…</p>`;
   if (error) return html`<main class="sign">
       <div class="sign-box"><h1>Weir</h1><${Trouble} error=${error} retry=${start} /></div></main>`;
-  return me ? html`<${Shell} />` : html`<${SignIn} said=${said} /><${Notices} />`;
+  // Somebody else begins anew: nothing of what was read before is theirs.
+  return me ? html`<${Shell} key=${`${me.role} ${me.team ? me.team.id : ""}`} />`
+    : html`<${SignIn} said=${said} /><${Notices} />`;
 }
 
 const root = document.getElementById("app");

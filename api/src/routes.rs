@@ -22,6 +22,8 @@ use crate::{console, docs, health, welcome};
 pub const UPLOAD: &str = "/v2/parse/upload/{id}";
 /// Below it lies the console.
 const CONSOLE: &str = "/console";
+/// The one path that is no beginning of others but by its slash.
+const ENTRANCE: &str = "/";
 
 /// What official clients call and is deliberately not offered (wire 12), with what there is instead.
 const NOT_OFFERED: [(&str, &str); 2] = [
@@ -40,6 +42,10 @@ pub fn configure(config: &mut ServiceConfig) {
         if root == CONSOLE {
             for resource in routes {
                 config.service(resource.wrap(from_fn(console::guard)));
+            }
+        } else if root == ENTRANCE {
+            for resource in routes {
+                config.service(resource);
             }
         } else {
             config.service(routes.fold(web::scope(&root), |scope, resource| scope.service(resource)));
@@ -86,7 +92,7 @@ fn by_root(routes: Routes) -> Vec<(String, Vec<At>)> {
 }
 
 /// How a path begins: its first name, behind a version. No root is the beginning of another one. The console's routes are
-/// registered one by one, because what is not among them is the console's, too.
+/// registered one by one, because what is not among them is the console's, too; and `/`, which would take all.
 fn root_of(path: &str) -> &str {
     let mut ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
     let first = ends.next().unwrap_or(path.len());
@@ -250,6 +256,7 @@ fn routes() -> Routes {
         .service(at("/docs/docs.js").get(docs::script, docs::doc_script))
         .service(at("/docs/docs.css").get(docs::style, docs::doc_style))
         .service(at("/welcome").get(welcome::page, welcome::doc))
+        .service(at(ENTRANCE).get(welcome::entrance, welcome::doc_entrance))
         // The console.
         .service(at("/console/api/sign-in").post(console::sign_in::handle, console::sign_in::doc))
         .service(at("/console/api/sign-out").post(console::sign_in::out, console::sign_in::doc_sign_out))
@@ -302,7 +309,7 @@ impl Routes {
 /// A path; methods that it does not have are answered 405.
 fn at(path: &str) -> At {
     let below = match root_of(path) {
-        CONSOLE => path,
+        CONSOLE | ENTRANCE => path,
         root => &path[root.len()..],
     };
     At { path: path.to_owned(), methods: Vec::new(), resource: web::resource(below) }

@@ -634,6 +634,18 @@ async fn probes_and_the_welcome_page_answer_without_a_key() {
     let (status, body) = send("/readyz").await;
     assert_eq!((status, &body["reasons"]), (503, &json!(["workers: no live worker"])));
     assert_eq!((send("/metrics").await.0, send("/welcome").await.0), (200, 200));
+    // The address alone leads browsers there, and tells programs that nothing is here.
+    let browser = |path: &str| {
+        let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        api.send(TestRequest::with_uri(path).insert_header(("accept", accept)))
+    };
+    assert_eq!((browser("/").await.0, browser("/nothing").await.0), (302, 404));
+    for accept in ["*/*", "application/json", "text/html;q=0"] {
+        let (status, body) = api.send(TestRequest::with_uri("/").insert_header(("accept", accept))).await;
+        assert_eq!((status, &body["error"]), (404, &json!("Cannot GET /")), "{accept}");
+    }
+    assert_eq!(send("/").await.0, 404);
+    assert_eq!(api.send(TestRequest::with_uri("/").method(Method::POST)).await.0, 405);
 }
 
 /// The pages of a batch of which the second has a large document.

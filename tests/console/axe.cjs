@@ -37,6 +37,7 @@ run(async () => {
       const page = await open('/console', shown);
       await page.getByLabel('Key', { exact: true }).waitFor();
       await judge(page, 'sign-in');
+      await judge(await open('/welcome', shown), '/welcome');
     });
     await test(`every page, ${theme}, ${width} px`, async () => {
       const page = await signedIn('/console', { key: OPERATOR, ...shown });

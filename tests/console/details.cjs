@@ -117,6 +117,98 @@ run(async () => {
     await page.getByRole('row', { name: new RegExp(names) }).waitFor();
   });
 
+  /// Signs in in another tab of the browser.
+  const elsewhere = async (page, key) => {
+    const { status } = await page.evaluate((key) => fetch('/console/api/sign-in', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }) }).then(({ status }) => ({ status })), key);
+    assert.equal(status, 200);
+  };
+
+  await test('who has signed in in another tab is told, and nothing of theirs is shown as somebody else\'s', async () => {
+    await batch([web.url('/a')]);
+    const page = await signedIn('/console/jobs');
+    await page.getByRole('table', { name: 'Jobs' }).waitFor();
+    await page.evaluate(() => {
+      window.shown = new Set();
+      const look = () => window.shown.add(`${document.querySelector('.who-name')?.firstChild?.textContent.trim()}: ${document.querySelector('tbody tr') ? 'jobs' : document.querySelector('.empty') ? 'none' : 'nothing yet'}`);
+      new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    await elsewhere(page, OTHER_KEY);
+    await page.getByText('You are now signed in as others (Team key).').waitFor();
+    await page.getByText('There are no jobs yet').waitFor();
+    const shown = await page.evaluate(() => [...window.shown]);
+    assert.ok(shown.includes('others: none') && !shown.includes('tests: none') && !shown.includes('others: jobs'), shown.join());
+
+    // What is done in a tab of before is not done as somebody else. Nothing is read meanwhile that would tell it before.
+    const pause = () => page.getByRole('button', { name: 'Pause live figures' }).click();
+    const names = `never made ${Date.now()}`;
+    await visit(page, '/console/keys');
+    await pause();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await dialogOf(page).getByLabel('Name').fill(names);
+    await elsewhere(page, OPERATOR);
+    await dialogOf(page).getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('You are now signed in as Operator.').waitFor();
+    await dialogOf(page).waitFor({ state: 'detached' });
+    await settled(page);
+    assert.equal(await page.getByRole('row', { name: new RegExp(names) }).count(), 0);
+    // The same one who has signed in anew goes on with what was begun.
+    await page.getByRole('button', { name: 'New key' }).click();
+    await dialogOf(page).getByLabel('Name').fill(`begun ${names}`);
+    await dialogOf(page).getByLabel('As team').selectOption({ label: 'others' });
+    await elsewhere(page, OPERATOR);
+    await dialogOf(page).getByRole('button', { name: 'Create key' }).click();
+    await page.locator('[data-key]').waitFor();
+  });
+
+  await test('rows of one site are told apart, and all tabs are in view, however narrow', async () => {
+    const formats = ['markdown', 'html', 'rawHtml', 'links', 'images', { type: 'changeTracking' }];
+    const { status, body } = await api('POST', '/v2/scrape', { url: web.url('/a?of=the-articles-of-the-year-2026'), formats, maxAge: 0 });
+    assert.equal(status, 200, JSON.stringify(body));
+    for (const width of [1280, 360]) {
+      const page = await signedIn('/console/jobs', { width });
+      const row = page.getByRole('link', { name: web.url('/a?of=the-articles-of-the-year-2026') }).first();
+      assert.equal((await row.textContent()).trim(), web.url('/a?of=the-articles-of-the-year-2026').slice('http://'.length));
+      const end = await row.evaluate((link) => {
+        const text = document.createTreeWalker(link.querySelector('.cut-tail'), NodeFilter.SHOW_TEXT).nextNode();
+        const range = new Range();
+        range.setStart(text, text.length - 6);
+        range.setEnd(text, text.length);
+        const [mine, around] = [range.getBoundingClientRect(), link.closest('td').getBoundingClientRect()];
+        return { seen: mine.left >= around.left && mine.right <= around.right + 1, words: String(range) };
+      });
+      assert.deepEqual(end, { seen: true, words: 'r-2026' }, `${width} px`);
+      await visit(page, `/console/jobs/${body.data.metadata.scrapeId}`);
+      await page.waitForURL(/\/pages\//);
+      await settled(page);
+      const list = page.getByRole('tablist', { name: 'Formats' });
+      assert.ok((await list.getByRole('tab').count()) >= 10);
+      const hidden = () => list.evaluate((line) => {
+        const around = line.getBoundingClientRect();
+        const isOut = (box) => box.left < around.left - 1 || box.right > around.right + 1;
+        return [...line.children].filter((tab) => isOut(tab.getBoundingClientRect())).map((tab) => [tab.textContent.trim(), tab.getAttribute('aria-selected')]);
+      });
+      if (width > 700) assert.deepEqual(await hidden(), []);
+      else {
+        assert.match(await list.evaluate((line) => getComputedStyle(line).backgroundImage), /gradient/, 'a sign that there are more');
+        await list.getByRole('tab', { name: 'Metadata' }).click();
+        await page.waitForURL(/tab=metadata/);
+        await page.reload();
+        await list.getByRole('tab', { name: 'Metadata', selected: true }).waitFor();
+        const out = await hidden();
+        assert.ok(out.length > 0 && !out.some(([, selected]) => selected === 'true'), JSON.stringify(out));
+      }
+    }
+  });
+
+  await test('whose key it is stands in its row on a phone, and in the question before it is revoked', async () => {
+    const page = await signedIn('/console/keys', { key: OPERATOR, width: 360 });
+    const row = page.getByRole('row').filter({ has: page.locator('.row-sub', { hasText: /· others/ }) }).first();
+    await row.locator('.row-sub').getByText('others').waitFor();
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('heading', { name: /^Revoke .* of others\?$/ }).waitFor();
+    await dialogOf(page).getByRole('button', { name: 'Back' }).click();
+  });
+
   await test('a badly written rate is refused by its line, and takes no limit away', async () => {
     const page = await signedIn('/console/teams', { key: OPERATOR });
     await page.getByRole('row', { name: /others/ }).getByRole('button', { name: 'Limits' }).click();
@@ -266,11 +358,14 @@ run(async () => {
   await test('a call of a long batch says that it is a part', async () => {
     const job = await batch([web.url('/a')]);
     const page = await signedIn('/console/keys');
-    await changed(page, `**/console/api/jobs/${job}`, (detail) => ({ ...detail, total: 300, request: { ...detail.request, isWhole: false } }));
+    // Nor does an API before this one say what is hidden.
+    await changed(page, `**/console/api/jobs/${job}`, (detail) => ({ ...detail, total: 300, request: { ...detail.request, isWhole: false, hidden: undefined } }));
     await visit(page, `/console/jobs/${job}?tab=request`);
     await page.locator('.banner').filter({ hasText: /The first 1 of\s+300 addresses/ }).waitFor();
     await page.getByRole('link', { name: 'Open in the playground' }).click();
     await page.locator('.banner').filter({ hasText: /the first 1 of\s+300 addresses/ }).waitFor();
+    await pageOf(page, job);
+    await page.getByRole('link', { name: 'Open in the playground' }).waitFor();
   });
 
   await test('a file that was sent is shown as one, and not as a scrape', async () => {

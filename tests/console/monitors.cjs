@@ -58,6 +58,10 @@ run(async () => {
     await reader.getByLabel('Team', { exact: true }).selectOption({ index: 1 });
     await settled(reader);
     assert.equal(await reader.getByRole('button', { name: 'Run', exact: true }).count(), 0);
+    for (const [path, name] of [['/console/monitors', 'New monitor'], ['/console/jobs', 'New job'], ['/console/sessions', 'New session'], ['/console/sessions', 'Open one']]) {
+      await visit(reader, path);
+      assert.equal(await reader.getByRole('link', { name }).count(), 0, name);
+    }
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await page.locator('[data-confirm]').click();
     await page.getByText('Nothing is monitored').waitFor();

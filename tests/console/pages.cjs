@@ -448,7 +448,9 @@ run(async () => {
     await page.getByText('The key is revoked.').waitFor();
     await renamed.waitFor({ state: 'detached' });
     await page.getByLabel(/Revoked too/).check();
-    await renamed.getByText('revoked').waitFor();
+    await renamed.getByText('revoked', { exact: true }).waitFor();
+    await page.setViewportSize({ width: 360, height: 740 });
+    await renamed.getByText('· revoked').waitFor();
     await until('its end', async () => (await api('GET', '/v2/team/queue-status', undefined, key)).status === 401);
   });
 
@@ -517,9 +519,10 @@ run(async () => {
     const id = await batch(['/broken']);
     await ended(`/v2/batch/scrape/${id}`);
     const page = await signedIn('/console/jobs', { key: READER });
-    for (const [path, words] of [['/console/jobs', 'Jobs'], [`/console/jobs/${id}`, '/broken'], ['/console/failures', 'Failures'], ['/console/keys', 'Keys'], ['/console/teams', 'Teams'], ['/console/workers', 'Workers'], ['/console/sessions', 'Sessions']]) {
+    for (const [path, words] of [['/console/jobs', 'Jobs'], [`/console/jobs/${id}`, '/broken'], ['/console/failures', 'Failures'], ['/console/keys', 'Keys'], ['/console/teams', 'Teams'], ['/console/workers', 'Workers'], ['/console/sessions', 'Sessions'], ['/console/monitors', 'Monitors']]) {
       await visit(page, path);
       await page.getByRole('heading', { level: 1, name: new RegExp(words) }).waitFor();
+      for (const thing of ['New job', 'New session', 'New monitor', 'Open one']) assert.equal(await page.getByRole('link', { name: thing, exact: true }).count(), 0, `${path}: ${thing}`);
       for (const verb of ['Cancel', 'Replay', 'Replay failed', 'Delete', 'Revoke', 'Rename', 'New key', 'New team', 'Limits', 'Drain', 'End']) assert.equal(await page.getByRole('button', { name: verb, exact: true }).count(), 0, `${path}: ${verb}`);
     }
     await visit(page, '/console/playground/scrape');

@@ -54,6 +54,22 @@ async function main() {
     assert.deepEqual(read('snake_case_word and 2 * 3 * 4'), ['<div>', '<p>', 'snake_case_word and 2 * 3 * 4']);
   });
 
+  await test('each block runs as its first letters do, and code from the left', () => {
+    const blocks = Markdown({ text: '# أعلنت\n\n- أ\n\n  ب\n\n> ج\n\nLatin\n\n| أ | b |\n|---|---|\n| c | d |\n\n```\nx\n```' }).props.children;
+    assert.deepEqual(blocks.map((one) => [one.type, one.props.dir]), [['h2', 'auto'], ['ul', 'auto'], ['blockquote', 'auto'], ['p', 'auto'], ['div', 'auto'], ['pre', undefined]]);
+    // Nothing within them has a direction of its own: it would not count for that of the whole.
+    const inner = (node) => (Array.isArray(node) ? node.flatMap(inner) : node && node.props ? [node.props.dir, ...inner(node.props.children)] : []);
+    assert.deepEqual(blocks.flatMap((one) => inner(one.props.children)).filter(Boolean), []);
+  });
+
+  await test('an address gives way in its middle', () => {
+    const address = 'https://site.test/articles/of/the/year/2026';
+    assert.deepEqual(format.halves(address), ['site.test/articles/', 'of/the/year/2026']);
+    assert.deepEqual(['http://site.test/1', 'kettles', ''].map(format.halves), [['site.test/1', ''], ['kettles', ''], ['', '']]);
+    const [head, tail] = format.halves(`site.test/${'\u{1F4A7}'.repeat(12)}x`);
+    assert.ok(!/[\uD800-\uDBFF]$/.test(head) && !/^[\uDC00-\uDFFF]/.test(tail));
+  });
+
   await test('links lead to http and https only, images are named, HTML is text', () => {
     const known = /^<(div|p|a https?:\/\/.*|span|br|h\d|em|strong)>$/;
     for (const text of ['[x](javascript:alert(1))', '[x](JaVaScRiPt:alert(1))', '[x](java\nscript:alert(1))', '[x]( &#106;avascript:alert(1))', '[x](data:text/html,<script>)', '[x](vbscript:x)', '[x](//evil.example)', '[x](\\\\evil)', '<javascript:alert(1)>', '![x](https://evil.example/a.png)', '![x](javascript:x)', '<script>alert(1)</script>', '<img src=x onerror=alert(1)>', '[<img src=x onerror=1>](https://fine.example/)', '[x](https://fine.example/"onclick="x)', '[![i](https://evil.example/i.png)](https://fine.example/)']) {

@@ -2,11 +2,11 @@
 // playground; its job is seen; a site breaks, the failure shows, is replayed and mended; a colleague gets a key; a
 // session is watched.
 //
-//   BASE=http://… LINK=http://…/console/sign-in#… KEY=… CHROMIUM=… node walk.cjs      closes with "N passed, N failed"
+//   BASE=http://… LINK=http://…/console/sign-in#… LINK_OF_TEAM=… KEY=… OPERATOR=… CHROMIUM=… node walk.cjs      closes with "N passed, N failed"
 'use strict';
 
 const assert = require('node:assert/strict');
-const { BASE, KEY, open, signIn, visit, settled, test, run, until, api, ended, site } = require('./lib.cjs');
+const { BASE, KEY, OPERATOR, open, signIn, signedIn, visit, settled, test, run, until, api, ended, site } = require('./lib.cjs');
 
 const shopPage = '<!doctype html><title>Kettles</title><main><h1>Kettles</h1><p>The kettle that boils in a minute is in stock again, at the price it had before.</p></main>';
 
@@ -108,5 +108,42 @@ run(async () => {
     await again.getByRole('button', { name: 'Sign in' }).waitFor();
     assert.ok(KEY);
   }, 180_000);
+
+  await test('the address alone leads to the console', async () => {
+    const page = await open('/');
+    await page.getByRole('heading', { name: 'Welcome to Weir' }).waitFor();
+    for (const name of ['The console', "The API's documentation"]) {
+      const path = await page.getByRole('link', { name }).getAttribute('href');
+      assert.equal((await page.request.get(new URL(path, page.url()).href)).status(), 200, name);
+    }
+    await page.getByRole('link', { name: 'The console' }).click();
+    await page.getByLabel('Key', { exact: true }).waitFor();
+  });
+
+  await test('a link takes the place of whoever is signed in, and nobody who is stays at the sign-in', async () => {
+    const link = process.env.LINK_OF_TEAM;
+    const before = await signedIn('/console', { key: OPERATOR });
+    const page = await before.context().newPage();
+    await page.goto(link);
+    await page.locator('.who').getByText('Team key', { exact: true }).waitFor();
+    assert.equal(page.url(), `${BASE}/console`);
+    // The tab of before hears of it, and shows what is theirs.
+    await before.getByText('You are now signed in as tests (Team key).').waitFor();
+    await before.locator('.who').getByText('Team key', { exact: true }).waitFor();
+    assert.equal(await before.getByRole('link', { name: 'Workers', exact: true }).count(), 0);
+    // A link that was used takes nothing away.
+    await page.goto(link);
+    await page.getByText('You are still signed in as tests (Team key).').waitFor();
+    assert.equal(page.url(), `${BASE}/console`);
+    await page.goto('/console/sign-in');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.equal(page.url(), `${BASE}/console`);
+    // Pasted where the form stands, it loads nothing anew.
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    await page.evaluate((to) => { location.href = to; }, link);
+    await page.getByRole('alert').getByText('has been used').waitFor();
+    assert.equal(page.url(), `${BASE}/console/sign-in`);
+  });
   shop.close();
 });

@@ -73,6 +73,11 @@ async fn a_key_or_a_link_is_exchanged_for_a_cookie_that_no_script_reads() {
         }
         assert!(!user.set_cookie.contains("Secure") && !user.set_cookie.contains("Domain"), "{}", user.set_cookie);
         assert_eq!(user.get("/me").await.ok(), user.me);
+        // Answers of any kind say whose they are.
+        for path in ["/me", "/jobs", "/teams", "/jobs/nothing", "/nothing", "/public/v2/nothing"] {
+            let answer = user.get(path).await;
+            assert_eq!(header(&answer, "x-weir-session"), user.me["session"], "{path}: {}", answer.status);
+        }
         assert_eq!(user.post("/sign-out", &json!({})).await.status, 204);
         assert_eq!(user.get("/me").await.status, 401);
     }
@@ -112,7 +117,10 @@ async fn a_session_cannot_be_slipped_under_somebody() {
     let answer = nobody.send(request.json(&json!({ "key": OPERATOR }))).await;
     let cookie = header(&answer, "set-cookie").split(';').next().unwrap().to_owned();
     assert_ne!(cookie, before.cookie);
-    assert_eq!(answer.ok()["role"], "operator");
+    let mark = header(&answer, "x-weir-session").to_owned();
+    let me = answer.ok();
+    assert_eq!(me["role"], "operator");
+    assert!(me["session"] == mark && mark != before.me["session"], "{me}");
     assert_eq!(before.get("/me").await.status, 401, "the session of before has ended");
     // A secret that somebody made up does not become one.
     let planted = format!("weir_console={}", "a".repeat(64));
@@ -490,6 +498,8 @@ both_databases! {
             all += std::str::from_utf8(&chunk).unwrap();
         }
         assert!(all.contains("event: figures\ndata: {"), "{all}");
+        let first = format!("event: session\ndata: {}\n\n", operator.me["session"].as_str().unwrap());
+        assert!(all.starts_with(&first), "{all}");
         let mut own = String::new();
         while !own.contains("\"running\":1") {
             let chunk = tokio::time::timeout(Duration::from_secs(60), streams[1].chunk()).await.unwrap().unwrap().unwrap();
@@ -498,6 +508,13 @@ both_databases! {
         assert!(own.contains("\"workers\":[]") && own.contains("\"pagesPerSecond\":null"), "{own}");
         // It ends with its session.
         assert_eq!(user.post("/sign-out", &json!({})).await.status, 204);
+        let ended = async { while let Ok(Some(_)) = streams[1].chunk().await {} };
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the stream goes on");
+        // So it does when another tab of the browser signs in.
+        let user = ConsoleUser::with_key(service.base(), service.key()).await;
+        streams[1] = user.request(Method::GET, "/stream").send().await.unwrap();
+        let anew = user.request(Method::POST, "/sign-in").json(&json!({ "key": OPERATOR }));
+        assert_eq!(user.send(anew).await.ok()["role"], "operator");
         let ended = async { while let Ok(Some(_)) = streams[1].chunk().await {} };
         tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the stream goes on");
         let overview = operator.get("/overview?range=hour").await.ok();

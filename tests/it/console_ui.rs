@@ -124,8 +124,9 @@ first_on! {
         let Some(modules) = modules() else { return };
         let service = service(database).await;
         let link = service.cli(&["console", "link", "--base", service.base()]);
+        let of_team = service.cli(&["console", "link", "--team", "tests", "--base", service.base()]);
         let mut command = script("walk.cjs", modules);
-        command.env("LINK", link.trim());
+        command.env("LINK", link.trim()).env("LINK_OF_TEAM", of_team.trim());
         passes_with(&service, command).await;
     }
 }

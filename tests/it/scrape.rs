@@ -285,6 +285,12 @@ async fn the_welcome_page_is_served_and_can_be_scraped() {
     let service = TestService::start(weir_tests::Database::Sqlite).await;
     let document = scrape(&service, json!({ "url": format!("{}/welcome", service.base()) })).await;
     assert!(markdown_of(&document).contains("Weir"), "{document}");
+    // Who opens the address in a browser stands on it.
+    let address = format!("{}/", service.base());
+    let browser = reqwest::Client::new().get(&address).header("accept", "text/html,*/*;q=0.8").send().await.unwrap();
+    assert_eq!((browser.status().as_u16(), browser.url().path()), (200, "/welcome"));
+    let program = service.anonymous().get("/").await;
+    assert_eq!((program.status, program.error()), (404, "Cannot GET /"));
 }
 
 #[tokio::test]

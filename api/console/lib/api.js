@@ -1,6 +1,11 @@
 // Calls to the service: the console's own below /console/api, and the public API as the signed-in team. The session is
 // an HttpOnly cookie that no script sees; what proves that a change was meant is the token that every unsafe call carries.
-import { store } from "./store.js";
+//
+// The cookie is the browser's, and a tab shows what one sign-in may see: another tab may have signed in as somebody else
+// since. Each answer says in `X-Weir-Session` which session it is of (of an API before this one it does not), and what is
+// of somebody else is not handed on.
+import { isSameOne, store } from "./store.js";
+import { nameOf } from "./words.js";
 
 const BASE = "/console/api";
 
@@ -34,13 +39,12 @@ function address(path, query) {
   return url;
 }
 
-async function send(method, path, { query, body, form, signal, raw } = {}) {
+async function ask(method, path, { query, body, form, signal } = {}) {
   const headers = {};
   if (method !== "GET") headers["X-Weir-CSRF"] = (store.value.me && store.value.me.csrf) || "";
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  let response;
   try {
-    response = await fetch(address(path, query), {
+    return await fetch(address(path, query), {
       method, headers, signal, credentials: "same-origin",
         body: form || (body === undefined ? undefined : JSON.stringify(body)),
     });
@@ -48,36 +52,80 @@ async function send(method, path, { query, body, form, signal, raw } = {}) {
     if (error.name === "AbortError") throw error;
     throw new CallError(0, null);
   }
-  if (raw) return response;
+}
+
+/// The text of an answer, and what it says; what is not JSON is kept as text, which is shown as text.
+async function read(response) {
   const text = await response.text();
-  let parsed = text;
   try {
-    parsed = text ? JSON.parse(text) : null;
+    return { text, parsed: text ? JSON.parse(text) : null };
   } catch {
-    // Not JSON: kept as text, which is shown as text.
+    return { text, parsed: text };
   }
-  if (response.status === 401 && store.value.me) store.signedOut("Your sign-in has ended. Sign in again to go on.");
+}
+
+let looking = null;
+/// Reads who is signed in now. Somebody else than before begins anew, and is told so.
+export function lookWho() {
+  looking ||= (async () => {
+    const response = await ask("GET", "/me");
+    const { parsed } = await read(response);
+    const before = store.value.me;
+    if (response.status === 401) store.signedOut(before ? "Your sign-in has ended. Sign in again to go on." : "");
+    else if (!response.ok) throw new CallError(response.status, parsed);
+    else {
+      store.signedIn(parsed);
+      if (before && !isSameOne(before, parsed)) store.notify(`You are now signed in as ${nameOf(parsed)}.`, "warn");
+    }
+  })().finally(() => {
+    looking = null;
+  });
+  return looking;
+}
+
+const ELSE = "Somebody else has signed in in this browser.";
+const sessionOf = (response) => response.headers.get("X-Weir-Session");
+
+/// Whether an answer may be to somebody else than who the tab believes in: it is of another session, nobody is signed in,
+/// or the token of a change is not that of the cookie.
+function isDoubtful(method, response, me) {
+  const session = sessionOf(response);
+  return (session && me.session && session !== me.session) || response.status === 401
+    || (response.status === 403 && method !== "GET");
+}
+
+async function send(method, path, options = {}) {
+  const { me } = store.value;
+  let response = await ask(method, path, options);
+  if (!me) return response;
+  if (isDoubtful(method, response, me)) await lookWho();
+  const now = store.value.me;
+  if (!now) throw new CallError(401, { error: "Your sign-in has ended." });
+  if (!isSameOne(me, now)) throw new DOMException(ELSE, "AbortError");
+  // The same one has signed in anew: what was refused for the token of before had no effect.
+  if ([401, 403].includes(response.status) && now.csrf !== me.csrf) response = await ask(method, path, options);
+  const session = sessionOf(response);
+  if (session && now.session && ![me.session, now.session].includes(session)) throw new DOMException(ELSE, "AbortError");
+  return response;
+}
+
+async function readAnswer(method, path, options) {
+  const response = await send(method, path, options);
+  const { parsed } = await read(response);
   if (!response.ok) throw new CallError(response.status, parsed);
   return parsed;
 }
 
-export const get = (path, query, signal) => send("GET", path, { query, signal });
-export const post = (path, body = {}, query) => send("POST", path, { body, query });
-export const patch = (path, body = {}, query) => send("PATCH", path, { body, query });
-export const remove = (path, query) => send("DELETE", path, { query });
+export const get = (path, query, signal) => readAnswer("GET", path, { query, signal });
+export const post = (path, body = {}, query) => readAnswer("POST", path, { body, query });
+export const patch = (path, body = {}, query) => readAnswer("PATCH", path, { body, query });
+export const remove = (path, query) => readAnswer("DELETE", path, { query });
 
 /// A call of the public API as the signed-in team: the status and the body, whatever they are.
 export async function call(method, path, { body, form, query, signal } = {}) {
   const began = performance.now();
-  const response = await send(method, `/public${path}`, { body, form, query, signal, raw: true });
-  const text = await response.text();
-  let parsed = text;
-  try {
-    parsed = text ? JSON.parse(text) : null;
-  } catch {
-    // As above.
-  }
-  if (response.status === 401 && store.value.me) store.signedOut("Your sign-in has ended. Sign in again to go on.");
+  const response = await send(method, `/public${path}`, { body, form, query, signal });
+  const { text, parsed } = await read(response);
   return { status: response.status, ok: response.ok, body: parsed, size: text.length, ms: performance.now() - began };
 }
 

@@ -14,6 +14,8 @@ const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2
 
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 export const DASH = "–";
+/// Characters at the end of an address that stay as long as there is room for them.
+const TAIL = 16;
 
 export function count(value) {
   return known(value) ? whole.format(value) : DASH;
@@ -101,6 +103,17 @@ export const shortId = (id) => String(id).slice(-8);
 /// "1 page", "3 pages".
 export function plural(value, word, many = `${word}s`) {
   return `${count(value)} ${value === 1 ? word : many}`;
+}
+
+/// An address where room is short, in two parts: its ends tell it from others of its site, so what lies between gives way.
+/// Both schemes look alike in a list.
+export function halves(url) {
+  const text = String(url).replace(/^https?:\/\//, "");
+  let at = text.length - TAIL;
+  if (at < 6) return [text, ""];
+  // Not between the halves of a character.
+  if (text.codePointAt(at - 1) > 0xffff) at -= 1;
+  return [text.slice(0, at), text.slice(at)];
 }
 
 /// The host of an address, or the address itself where it has none.

@@ -2,7 +2,7 @@
 // to http and https only and tell nobody where they were followed from, and images are named instead of loaded.
 //
 // Every reader below goes over its text once; depth is bounded, and what is deeper stays text.
-import { h, html } from "./ui.js";
+import { cloneElement, h, html } from "./ui.js";
 import { safeUrl } from "./format.js";
 
 const DEEPEST = 12;
@@ -12,9 +12,12 @@ let vain = 0;
 
 export function Markdown({ text }) {
   vain = 0;
-  return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 })}
-      </div>`;
+  const nodes = blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 });
+  return html`<div class="markdown">${nodes.map(inItsDirection)}</div>`;
 }
+
+/// Each block runs as its first letters do, with all that stands in it; code runs from the left.
+const inItsDirection = (node) => (node.type === "pre" ? node : cloneElement(node, { dir: "auto" }));
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+-]{0,40})/;
 const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#+)?\s*$/;

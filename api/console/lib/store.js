@@ -32,11 +32,16 @@ export const store = {
     remember("weir.team", null);
     this.set({ me: null, team: null, teams: [], said });
   },
-  /// A notice that goes by itself; those that tell of a failure stay longer.
+  /// Who is signed in, as the service says. What was chosen by somebody else goes.
+  signedIn(me) {
+    if (this.value.me && !isSameOne(this.value.me, me)) this.signedOut();
+    this.set({ me, said: "" });
+  },
+  /// A notice that goes by itself; those that tell of more than success stay longer.
   notify(text, kind = "good") {
     const id = Math.random();
     this.set({ notices: [...this.value.notices.slice(-3), { id, text, kind }] });
-    setTimeout(() => this.dismiss(id), kind === "bad" ? 10_000 : 4_500);
+    setTimeout(() => this.dismiss(id), kind === "good" ? 4_500 : 10_000);
   },
   dismiss(id) {
     this.set({ notices: this.value.notices.filter((notice) => notice.id !== id) });
@@ -52,6 +57,10 @@ export function useStore() {
   }, []);
   return value;
 }
+
+/// Whether two sign-ins show and may do the same.
+export const isSameOne = (one, other) => Boolean(one && other) && one.role === other.role
+  && (one.team ? one.team.id : "") === (other.team ? other.team.id : "");
 
 /// Whether the signed-in one may change things, and whether they see all teams.
 export const mayChange = () => Boolean(store.value.me) && store.value.me.role !== "reader";

@@ -1,5 +1,6 @@
 // The stream of figures: one connection a tab, closed while the tab is hidden or the figures are paused.
 import { useEffect, useState } from "./ui.js";
+import { lookWho } from "./api.js";
 import { store, useStore } from "./store.js";
 
 const listeners = new Set();
@@ -7,23 +8,34 @@ let source = null;
 let last = null;
 let state = "closed";
 
+/// Whose figures are shown: those of somebody else, or of another team, are none.
+const whose = () => `${store.value.me ? store.value.me.csrf : ""} ${store.value.team || ""}`;
+const now = () => ({ figures: last && last.whose === whose() ? last.figures : null, state });
+
 function tell() {
-  for (const listener of listeners) listener({ figures: last, state });
+  for (const listener of listeners) listener(now());
 }
 
 function open() {
   if (source || document.hidden || store.value.paused || !store.value.me || !listeners.size) return;
   const team = store.value.team
     && store.value.me.role !== "team" ? `?team=${encodeURIComponent(store.value.team)}` : "";
+  const of = whose();
   state = "opening";
   source = new EventSource(`/console/api/stream${team}`);
+  // A line that was cut is made again by the browser, with the cookie of whoever is signed in by then.
+  source.addEventListener("session", (event) => {
+    if (!store.value.me || event.data === store.value.me.session) return;
+    close();
+    lookWho().then(open, () => setTimeout(open, 5000));
+  });
   source.onopen = () => {
     state = "live";
     tell();
   };
   const take = (event) => {
     try {
-      last = JSON.parse(event.data);
+      last = { figures: JSON.parse(event.data), whose: of };
     } catch {
       return;
     }
@@ -55,7 +67,7 @@ document.addEventListener("visibilitychange", () => (document.hidden ? close() :
 
 /// The latest figures and how the stream stands: "live", "opening", "away", "paused" or "closed".
 export function useStream() {
-  const [value, set] = useState({ figures: last, state });
+  const [value, set] = useState(now);
   const { paused, team, me } = useStore();
   useEffect(() => {
     listeners.add(set);

@@ -74,6 +74,10 @@ export function explain(code) {
   return found ? { what: found[0], todo: found[1] } : null;
 }
 
+export const ROLES = { team: "Team key", operator: "Operator", reader: "Operator, read only" };
+/// Who somebody is that is signed in.
+export const nameOf = (me) => (me.team ? `${me.team.name} (${ROLES[me.role]})` : ROLES[me.role] || me.role);
+
 export const KINDS = {
   scrape: "Scrape", batch: "Batch", crawl: "Crawl", map: "Map", parse: "Parse", search: "Search", browser: "Browser",
     interact: "Interact", extract: "Extract", llmstxt: "llms.txt", agent: "Agent",

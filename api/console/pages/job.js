@@ -10,7 +10,7 @@ import { explain, kindName } from "../lib/words.js";
 import { operation } from "../lib/operations.js";
 import { operationOf, snippets } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Confirm, Empty, Facts, Head, Id, Lasting, Loading, Outside, Progress, Segments, Status, Tabs, Tag, Time, Trouble } from "../parts/basics.js";
+import { Button, Card, Confirm, Empty, Facts, Head, Id, Lasting, Loading, Outside, Progress, RowAddress, Segments, Status, Tabs, Tag, Time, Trouble } from "../parts/basics.js";
 import { Code, Json } from "../parts/code.js";
 import { Result, Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
@@ -154,8 +154,7 @@ function Pages({ job, ended, status, onStatus }) {
       empty=${html`<${Empty} title="No pages in this state" />`} columns=${[
     { name: "No.", kind: "tight", numeric: true, hide: "narrow", cell: (page) => format.count(page.index + 1) },
     { name: "Page", kind: "lead", cell: (page) => html`
-        <a class="row-link" href=${link(`/jobs/${job.id}/pages/${page.id}`)} title=${page.url}>${page.url || "Not kept"}
-          </a>${page.code || page.error
+        <${RowAddress} href=${link(`/jobs/${job.id}/pages/${page.id}`)} url=${page.url} />${page.code || page.error
           ? html`<span class="row-sub" title=${page.error}>${(explain(page.code) || {}).what || page.error}
               </span>` : null}` },
     { name: "State", kind: "tight", cell: (page) => html`<${Status} value=${page.status} />` },
@@ -173,7 +172,7 @@ function Request({ job }) {
   const [as, setAs] = useState("json");
   if (!job.request) return html`
     <${Empty} title="The request is not kept">It asked for zero data retention, or its results have expired.<//>`;
-  const { method, path, body, hidden, isWhole, file } = job.request;
+  const { method, path, body, hidden = [], isWhole, file } = job.request;
   // What was sent with a file cannot be sent again without it.
   const known = file ? undefined : operationOf(job.kind);
   const same = known ? snippets(known, body, { base: store.value.me.publicUrl || location.origin }) : {};
@@ -198,7 +197,7 @@ function Request({ job }) {
 
 /// The job's call as the playground makes it, and what it has to say about it.
 function forPlayground(job) {
-  const { body, hidden, isWhole } = job.request;
+  const { body, hidden = [], isWhole } = job.request;
   const part = !isWhole && job.kind === "batch" ? { part: body.urls.length, of: job.total } : {};
   return [withoutWebhook(body), { ...part, hidden: hidden.filter((name) => !name.startsWith("webhook.")) }];
 }

@@ -7,7 +7,7 @@ import { usePages } from "../lib/pager.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
 import { KINDS, kindName } from "../lib/words.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Empty, Head, Lasting, Progress, Status, Tag, Time } from "../parts/basics.js";
+import { Button, Card, Empty, Head, Lasting, Progress, RowAddress, Status, Tag, Time } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { ACTIONS, BulkDialog } from "../parts/bulk.js";
 import { Icon } from "../parts/icon.js";
@@ -34,8 +34,8 @@ export default function Jobs() {
   const filtered = Object.keys(filter).length > 0;
   const whole = { ...filter, ...(seesAll() && store.value.team ? { team: store.value.team } : {}) };
 
-  return html`<${Head} title="Jobs">
-      <a class="button primary" href=${link("/playground")}><${Icon} name="plus" /><span>New job</span></a><//>
+  return html`<${Head} title="Jobs">${mayChange() ? html`
+      <a class="button primary" href=${link("/playground")}><${Icon} name="plus" /><span>New job</span></a>` : null}<//>
     <div class="filters" role="search" aria-label="Filter jobs">
       <select class="select" aria-label="Kind" value=${kind || ""}
         onChange=${(event) => change({ kind: event.target.value })}><option value="">All kinds</option>
@@ -71,8 +71,8 @@ export default function Jobs() {
             0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f: the button beside a short one copies all of it.<//>`
           : filtered ? html`<${Empty} title="No job fits the filter" />`
           : html`<${Empty} title="There are no jobs yet"
-              action=${html`<a class="button primary"
-                    href=${link("/playground")}>Open the playground</a>`}>Whatever is scraped, crawled or mapped shows up here.<//>`}
+              action=${mayChange() ? html`<a class="button primary"
+                    href=${link("/playground")}>Open the playground</a>` : null}>Whatever is scraped, crawled or mapped shows up here.<//>`}
         columns=${columns()} />
     <//>
     ${asking ? html`<${BulkDialog} action=${asking} ids=${chosen.size ? [...chosen] : undefined} filter=${whole}
@@ -109,8 +109,7 @@ export function ProgressCell({ job, brief }) {
 function columns() {
   return [
     { name: "Job", kind: "lead",
-      cell: (job) => html`<a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>
-          ${job.target || "Not kept"}</a>
+      cell: (job) => html`<${RowAddress} href=${link(`/jobs/${job.id}`)} url=${job.target} />
             <span class="row-sub"><span class="only-narrow num">
                 ${format.count(job.completed + job.failed)} of ${format.count(job.total)} · </span>
                   <code>${format.shortId(job.id)}</code>

@@ -26,7 +26,8 @@ export default function Keys() {
         empty=${html`<${Empty} title="There are no keys">Without a key nobody can call the API.<//>`} columns=${[
     { name: "Name", kind: "lead", cell: (key) => html`
         <span>${key.name || html`<span class="soft">No name</span>`}${key.isOwn ? html` <${Tag}>you<//>` : null}</span>
-        <span class="row-sub"><code>${key.prefix}…</code></span>` },
+        <span class="row-sub"><code>${key.prefix}…</code><span class="only-narrow">
+          ${teamless ? ` · ${key.team.name}` : ""}${key.revokedAt ? " · revoked" : ""}</span></span>` },
     ...(teamless ? [{ name: "Team", hide: "narrow", cell: (key) => key.team.name }] : []),
     { name: "State", kind: "tight", hide: "narrow", cell: (key) => html`
         <${Status} value=${key.revokedAt ? "revoked" : "active"} />` },
@@ -39,7 +40,7 @@ export default function Keys() {
     ${!seesAll() ? html`<${WebhookSecret} team=${store.value.me.team} />` : null}
     ${making ? html`<${NewKey} onClose=${() => make(false)} onDone=${list.reload} />` : null}
     ${naming ? html`<${Rename} thing=${naming} onClose=${() => name(null)} onDone=${list.reload} />` : null}
-    ${revoking ? html`<${Confirm} title=${`Revoke ${revoking.name || `${revoking.prefix}…`}?`} verb="Revoke" danger
+    ${revoking ? html`<${Confirm} title=${`Revoke ${nameOfKey(revoking)}?`} verb="Revoke" danger
           onClose=${() => revoke(null)} run=${async () => {
     await remove(`/keys/${revoking.id}`);
     store.notify("The key is revoked.");
@@ -48,6 +49,9 @@ export default function Keys() {
     ${revoking.isOwn ? html`<p class="banner warn">You are signed in with this key: you will be signed out.</p>` : null}
     <//>` : null}`;
 }
+
+/// What a question calls a key: who sees all teams hears whose it is.
+const nameOfKey = (key) => `${key.name || `${key.prefix}…`}${seesAll() ? ` of ${key.team.name}` : ""}`;
 
 function NewKey({ onClose, onDone }) {
   const [name, setName] = useState("");
@@ -99,7 +103,7 @@ function Rename({ thing, onClose, onDone }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title="Rename the key" onClose=${onClose}><form class="form" onSubmit=${save}>
+  return html`<${Dialog} title=${`Rename ${nameOfKey(thing)}`} onClose=${onClose}><form class="form" onSubmit=${save}>
     <${Field} label="Name"><input class="input" maxlength="100" value=${name}
         onInput=${(event) => setName(event.target.value)} /><//>
     <${Trouble} error=${error} /><div class="actions"><${Button} kind="primary" type="submit" busy=${busy}>Save<//>

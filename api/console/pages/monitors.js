@@ -34,8 +34,9 @@ export default function Monitors() {
     }
     setBusy("");
   };
-  const head = html`<${Head} title="Monitors">
-    <a class="button primary" href=${link("/playground/monitor")}><${Icon} name="plus" /><span>New monitor</span></a><//>
+  const head = html`<${Head} title="Monitors">${mayChange() ? html`
+    <a class="button primary" href=${link("/playground/monitor")}><${Icon} name="plus" /><span>New monitor</span></a>`
+      : null}<//>
     ${acting.field ? html`<${Card}><div class="form">${acting.field}</div><//>` : null}`;
   if (!acting.id) return head;
   return html`${head}

@@ -4,10 +4,10 @@ import { get } from "../lib/api.js";
 import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
 import { useStream } from "../lib/stream.js";
-import { seesAll, store } from "../lib/store.js";
+import { mayChange, seesAll, store } from "../lib/store.js";
 import { explain } from "../lib/words.js";
 import * as format from "../lib/format.js";
-import { Card, Empty, Head, Loading, Segments, Status, Time, Trouble } from "../parts/basics.js";
+import { Card, Empty, Head, Loading, RowAddress, Segments, Status, Time, Trouble } from "../parts/basics.js";
 import { Chart, Spark } from "../parts/chart.js";
 import { Table } from "../parts/table.js";
 import { ProgressCell } from "./jobs.js";
@@ -168,11 +168,11 @@ function Latest() {
       actions=${html`<a class="button small" href=${link("/jobs")}>All jobs</a>`}>
     <${Table} label="Latest jobs" rows=${jobs.data} error=${jobs.error} retry=${jobs.reload} id=${(job) => job.id}
       empty=${html`<${Empty} title="There are no jobs yet"
-            action=${html`<a class="button primary"
-                  href=${link("/playground")}>Open the playground</a>`}>Scrape a first page in the playground.<//>`}
+            action=${mayChange() ? html`<a class="button primary"
+                  href=${link("/playground")}>Open the playground</a>` : null}>Scrape a first page in the playground.<//>`}
                     columns=${[
     { name: "Job", kind: "lead", cell: (job) => html`
-        <a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>${job.target || "Not kept"}</a>
+        <${RowAddress} href=${link(`/jobs/${job.id}`)} url=${job.target} />
         <span class="row-sub">${job.kind} · <${Time} at=${job.createdAt} /></span>` },
     { name: "Status", kind: "tight", cell: (job) => html`<${Status} value=${job.status} />` },
     { name: "Pages", hide: "narrow", kind: "narrow", cell: (job) => html`<${ProgressCell} job=${job} brief />` },

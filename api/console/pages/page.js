@@ -33,7 +33,7 @@ export default function PageOfJob({ one, two }) {
   // How it is scraped by itself; what came as a file has no address to be scraped from.
   const alone = it && it.url && job.data && !(request && request.file)
     && !["map", "search"].includes(job.data.kind) ? { ...(request ? scrapeOptions(job.data) : {}), url: it.url } : null;
-  const hidden = request ? request.hidden.filter((name) => !name.startsWith("webhook."))
+  const hidden = request ? (request.hidden || []).filter((name) => !name.startsWith("webhook."))
     .map((name) => name.replace(/^scrapeOptions\./, "")) : [];
   const anew = alone && request && PAGES_OF.includes(job.data.kind)
     ? { ...alone, formats: ["rawHtml", "html"] } : null;
@@ -188,7 +188,7 @@ function LeftOut({ page }) {
             <span class="soft">${format.count(out.length)} of ${format.plural(blocks.length,
                     "block")} of text left out</span></div>
     <div class="blocks">${shown.slice(0, 2000).map((block, at) => html`
-            <p key=${at} class=${cls("block", !block.kept && "left")}>
+            <p key=${at} class=${cls("block", !block.kept && "left")} dir="auto">
               ${block.kept ? null : html`
                   <span class="block-place">${block.place || `<${block.tag}>`}<span class="hidden"> left out: </span>
                   </span>`}${block.text}</p>`)}</div></div>`;

@@ -25,14 +25,14 @@ export default function Sessions() {
   return html`<${Head} title="Sessions">
       <${Segments} label="State" at=${status} options=${[["active", "Open"], ["destroyed", "Ended"]]}
         onChange=${(value) => change({ status: value === "active" ? "" : value })} />
-      <a class="button primary" href=${link("/playground/browser")}><${Icon} name="plus" /><span>New session</span></a>
-        <//>
+      ${mayChange() ? html`<a class="button primary" href=${link("/playground/browser")}>
+          <${Icon} name="plus" /><span>New session</span></a>` : null}<//>
     <${Trouble} error=${list.error} retry=${list.reload} />
     ${!list.rows ? (list.error ? null : html`<${Loading} />`) : status === "active" ? html`
       ${list.rows.length === 0 ? html`
           <${Card}><${Empty} title="No browser is open"
-              action=${html`<a class="button primary"
-                    href=${link("/playground/browser")}>Open one</a>`}>Sessions are opened by the API, the SDKs or the playground, and can be watched and used here.<//>
+              action=${mayChange() ? html`<a class="button primary"
+                    href=${link("/playground/browser")}>Open one</a>` : null}>Sessions are opened by the API, the SDKs or the playground, and can be watched and used here.<//>
                       <//>`
     : html`<div class="screens">
         ${list.rows.map((session, at) => html`

@@ -1,38 +1,38 @@
 // The way in: a key, or a link that works once. Neither is kept by the page; what stays is a cookie that no script sees.
 import { html, useEffect, useRef, useState } from "../lib/ui.js";
-import { BASE, current, go } from "../lib/router.js";
+import { BASE, current } from "../lib/router.js";
 import { post } from "../lib/api.js";
 import { store } from "../lib/store.js";
 import { Button, Field } from "../parts/basics.js";
 
-const AT = `${BASE}/sign-in`;
+/// Where links lead to, and where nobody stays who is signed in.
+export const AT = `${BASE}/sign-in`;
+
+/// What a link has brought behind the "#", out of the address bar and the history before anything else happens.
+export function takeToken() {
+  const token = current().path === AT ? location.hash.slice(1) : "";
+  if (token) history.replaceState(null, "", AT);
+  return token;
+}
 
 export function SignIn({ said }) {
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
   const input = useRef(null);
   const [error, setError] = useState(said || "");
-  const enter = async (body) => {
+  const enter = async () => {
     setBusy(true);
     setError("");
     try {
-      const me = await post("/sign-in", body);
-      store.set({ me, said: "" });
-      if (current().path === AT) go(BASE, { replace: true });
+      store.signedIn(await post("/sign-in", { key: key.trim() }));
     } catch (failure) {
-      setError(failure.status === 401 ? ("token" in body ? "This link has been used or has expired. Sign in with a key." : "This key is not known here.") : failure.message);
+      setError(failure.status === 401 ? "This key is not known here." : failure.message);
       setBusy(false);
     }
   };
   useEffect(() => {
     document.title = "Sign in · Weir";
     if (input.current) input.current.focus();
-    const token = current().path === AT ? location.hash.slice(1) : "";
-    if (token) {
-      // Out of the address bar and the history before anything else happens.
-      history.replaceState(null, "", AT);
-      enter({ token });
-    }
   }, []);
   return html`<main class="sign"><div class="sign-box">
     <img src=${new URL("../icon.svg", import.meta.url).href} alt="" />
@@ -40,7 +40,7 @@ export function SignIn({ said }) {
     </div>
     <form onSubmit=${(event) => {
       event.preventDefault();
-      if (key.trim()) enter({ key: key.trim() });
+      if (key.trim()) enter();
     }}>
       <${Field} label="Key"><input ref=${input} class="input mono" type="password" name="key"
           autocomplete="current-password" spellcheck="false" required value=${key}

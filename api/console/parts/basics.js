@@ -61,6 +61,14 @@ export function Outside({ url, children }) {
   return html`<a class="url" href=${safe} target="_blank" rel="noopener noreferrer nofollow">${text}</a>`;
 }
 
+/// A link within the console whose words are an address of the web, in a row where room is short. Its name is all of it.
+export function RowAddress({ href, url }) {
+  const [head, tail] = format.halves(url || "Not kept");
+  return html`<a class="row-link" href=${href} title=${url} aria-label=${url || undefined}>
+      ${tail ? html`<span class="cut"><span class="cut-head">${head}</span><span class="cut-tail">${tail}</span></span>`
+        : head}</a>`;
+}
+
 export function Loading({ rows = 4, label = "Loading" }) {
   return html`<div class="loading" role="status"><span class="hidden">${label}…</span>
     ${Array.from({ length: rows }, () => html`<div class="bone" aria-hidden="true"></div>`)}</div>`;
@@ -170,6 +178,16 @@ export function Tabs({ tabs, at, onChange, label, children }) {
   const base = useId();
   const list = useRef(null);
   const now = tabs.some((tab) => tab.id === at) ? at : tabs[0] && tabs[0].id;
+  // Where they stand in one line that is moved, the chosen one is in view.
+  useLayoutEffect(() => {
+    const line = list.current;
+    const tab = line.querySelector('[aria-selected="true"]');
+    if (!tab || line.scrollWidth <= line.clientWidth) return;
+    const [from, to] = [tab.offsetLeft - line.offsetLeft, tab.offsetLeft - line.offsetLeft + tab.offsetWidth];
+    if (from < line.scrollLeft || to > line.scrollLeft + line.clientWidth) {
+      line.scrollLeft = from - (line.clientWidth - tab.offsetWidth) / 2;
+    }
+  }, [now]);
   const move = (event) => {
     const index = tabs.findIndex((tab) => tab.id === now);
     const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 }[event.key];

@@ -33,7 +33,7 @@ function tabsOf(page, extra, frame, shot) {
   const add = (id, label, show, count) => tabs.push({ id, label, show, count });
   if (typeof page.markdown === "string") add("markdown", "Markdown",
     () => html`<${MarkdownView} text=${page.markdown} />`);
-  if (typeof page.summary === "string") add("summary", "Summary", () => html`<p class="prose">${page.summary}</p>`);
+  if (typeof page.summary === "string") add("summary", "Summary", () => html`<p class="prose" dir="auto">${page.summary}</p>`);
   if (page.json !== undefined && page.json !== null) add("json", "JSON",
     () => html`<${Json} value=${page.json} tall />`);
   if (typeof page.html === "string") add("html", "HTML",

@@ -101,7 +101,7 @@ impl Assets {
 impl Asset {
     /// The body as it is sent to who takes these codings, and the coding's name.
     fn coded(&self, taken: &str) -> (&[u8], Option<&'static str>) {
-        if takes(taken, "gzip")
+        if names(taken, "gzip")
             && let Some(body) = self.gzip.get_or_init(|| worth_it(&self.body, gzip(&self.body)))
         {
             return (body, Some("gzip"));
@@ -121,11 +121,11 @@ fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     writer.finish()
 }
 
-/// Whether `Accept-Encoding` has a coding, and not with a weight of 0.
-fn takes(header: &str, coding: &str) -> bool {
+/// Whether a header such as `Accept-Encoding` or `Accept` names this one, and not with a weight of 0.
+pub fn names(header: &str, one: &str) -> bool {
     header.split(',').any(|part| {
         let mut words = part.split(';').map(str::trim);
-        let is_named = words.next().is_some_and(|name| name.eq_ignore_ascii_case(coding));
+        let is_named = words.next().is_some_and(|name| name.eq_ignore_ascii_case(one));
         is_named && !words.any(|word| matches!(word.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
     })
 }
@@ -170,10 +170,11 @@ mod tests {
 
     #[test]
     fn a_coding_is_taken_when_it_is_named_and_not_refused() {
-        assert!(takes("gzip, deflate, br", "br") && takes("br;q=0.5", "br") && takes("GZIP", "gzip"));
+        assert!(names("gzip, deflate, br", "br") && names("br;q=0.5", "br") && names("GZIP", "gzip"));
         assert!(
-            !takes("gzip", "br") && !takes("br;q=0, gzip", "br") && !takes("br; q=0.0", "br") && !takes("", "gzip")
+            !names("gzip", "br") && !names("br;q=0, gzip", "br") && !names("br; q=0.0", "br") && !names("", "gzip")
         );
+        assert!(names("text/html,application/xhtml+xml,*/*;q=0.8", "text/html") && !names("*/*", "text/html"));
     }
 
     #[test]

@@ -36,12 +36,14 @@ use weir_shared::error_code::ErrorCode;
 use crate::app::App;
 use crate::error::ApiError;
 
+/// Below it are the calls that the pages make.
+const API: &str = "/console/api/";
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 /// Of answers that are no pages.
 const NO_PAGE: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
 
-/// The middleware of every route below `/console`: nothing there without the console, and headers that browsers keep other
-/// sites away by.
+/// The middleware of every route below `/console`: nothing there without the console, headers that browsers keep other
+/// sites away by, and which session the answer to a call is of.
 ///
 /// # Errors
 /// What the handler failed with, unchanged.
@@ -50,6 +52,7 @@ pub async fn guard(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let is_on = request.app_data::<web::Data<App>>().is_some_and(|app| app.settings.api.console.is_on);
+    let mark = request.path().starts_with(API).then(|| session::mark_of(request.headers())).flatten();
     let mut response = if is_on {
         next.call(request).await?.map_into_boxed_body()
     } else {
@@ -65,11 +68,12 @@ pub async fn guard(
     ] {
         headers.insert(name, value);
     }
-    for (name, value) in [
+    let unless_said = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::CONTENT_SECURITY_POLICY, NO_PAGE),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    ] {
+    ];
+    for (name, value) in unless_said.into_iter().chain(mark.map(|mark| (session::SESSION, mark))) {
         if !headers.contains_key(&name) {
             headers.insert(name, value);
         }

@@ -24,6 +24,9 @@ use crate::error::{ApiError, ApiResult};
 /// The cookie. Its path is the console's, so that it goes with no call of the public API.
 const COOKIE: &str = "weir_console";
 const CSRF: HeaderName = HeaderName::from_static("x-weir-csrf");
+/// Which session an answer is of ([`console::mark`]). A tab goes by it: the cookie is the browser's, and another tab may have
+/// signed in as somebody else.
+pub const SESSION: HeaderName = HeaderName::from_static("x-weir-session");
 
 /// Who asks, for whose things.
 pub struct Viewer {
@@ -35,6 +38,8 @@ pub struct Viewer {
     pub row: SessionRow,
     /// What requests that change something have to carry.
     pub csrf: String,
+    /// What its answers name the session by.
+    pub mark: String,
 }
 
 impl Viewer {
@@ -104,7 +109,7 @@ pub async fn enter(app: &App, request: &HttpRequest) -> ApiResult<Viewer> {
     if let Some(team) = &team {
         request.extensions_mut().insert(CallerTeam(team.id));
     }
-    Ok(Viewer { session, role: row.who.role, team, row, csrf })
+    Ok(Viewer { session, role: row.who.role, team, row, csrf, mark: console::mark(&secret) })
 }
 
 /// What the cookie of somebody who signs out holds: this changes nothing but the session, so that readers may.
@@ -183,6 +188,11 @@ pub fn cookie(headers: &HeaderMap) -> Option<String> {
     let mut values = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
     let value = values.next()?;
     (values.next().is_none() && value.len() == 64).then(|| value.to_owned())
+}
+
+/// [`SESSION`] of answers to a request.
+pub fn mark_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    HeaderValue::from_str(&console::mark(&cookie(headers)?)).ok()
 }
 
 /// `Set-Cookie` of a session that begins, or for one that ends (`None`).

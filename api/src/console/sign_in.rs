@@ -16,7 +16,7 @@ use weir_shared::store::accounts::{keys, teams};
 use weir_shared::store::console::sign_ins::{self, SessionRow, SignIn};
 
 use super::body;
-use super::session::{self, Viewer, cookie, enter, from_own_page, set_cookie};
+use super::session::{self, SESSION, Viewer, cookie, enter, from_own_page, set_cookie};
 use super::wire::Team;
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
@@ -43,6 +43,8 @@ struct Me {
     team: Option<Team>,
     /// For `X-Weir-CSRF`.
     csrf: String,
+    /// What `X-Weir-Session` of this session's answers says. It is no secret.
+    session: String,
     #[schemars(extend("format" = "date-time"))]
     expires_at: String,
     /// The session ends when nothing is asked for this long.
@@ -103,19 +105,25 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     if may_be_guessed {
         app.console.attempts.admit(address, app.db.now())?;
     }
-    let (app_of_work, before) = (app.clone(), cookie(request.headers()));
+    let before = cookie(request.headers());
+    let (app_of_work, of_before) = (app.clone(), before.clone());
     let (secret, row) = app
         .beside_database(async move {
             let who = judge(&app_of_work, &given).await?;
-            begin(&app_of_work, &who, before.as_deref()).await
+            begin(&app_of_work, &who, of_before.as_deref()).await
         })
         .await?;
+    if let Some(before) = before {
+        app.console.streams.end(&console::digest(&before));
+    }
     if may_be_guessed {
         app.console.attempts.succeeded(address);
     }
-    let me = Me::of(&app, &request, &row, console::csrf_token(&secret)).await?;
+    let (csrf, mark) = (console::csrf_token(&secret), console::mark(&secret));
+    let me = Me::of(&app, &request, &row, csrf, mark.clone()).await?;
     let is_https = app.base_url(&request).starts_with("https:");
-    Ok(HttpResponse::Ok().insert_header((SET_COOKIE, set_cookie(Some(&secret), is_https))).json(me))
+    let cookie = set_cookie(Some(&secret), is_https);
+    Ok(HttpResponse::Ok().insert_header((SET_COOKIE, cookie)).insert_header((SESSION, mark)).json(me))
 }
 
 /// Who signs in with this.
@@ -170,7 +178,7 @@ async fn begin(app: &App, who: &SignIn, before: Option<&str>) -> ApiResult<(Stri
 }
 
 impl Me {
-    async fn of(app: &App, request: &HttpRequest, row: &SessionRow, csrf: String) -> ApiResult<Self> {
+    async fn of(app: &App, request: &HttpRequest, row: &SessionRow, csrf: String, mark: String) -> ApiResult<Self> {
         let team = match row.who.team {
             Some(id) => teams::by_id(&app.db, id).await?.map(|team| Team { id, name: team.name }),
             None => None,
@@ -179,6 +187,7 @@ impl Me {
             role: row.who.role.as_str(),
             team,
             csrf,
+            session: mark,
             expires_at: row.expires_at.to_iso(),
             idle_ms: sign_ins::IDLE_MS,
             version: env!("CARGO_PKG_VERSION"),
@@ -199,8 +208,8 @@ impl Me {
 /// # Errors
 /// 401 when nobody is signed in.
 pub async fn me(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
-    let Viewer { row, csrf, .. } = enter(&app, &request).await?;
-    Ok(HttpResponse::Ok().json(Me::of(&app, &request, &row, csrf).await?))
+    let Viewer { row, csrf, mark, .. } = enter(&app, &request).await?;
+    Ok(HttpResponse::Ok().json(Me::of(&app, &request, &row, csrf, mark).await?))
 }
 
 /// `POST /console/api/sign-out`. A reader may do this, too, which is why it judges by itself.

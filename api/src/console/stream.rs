@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,8 @@ struct Event {
 
 /// `GET /console/api/stream` in the API's document.
 pub fn doc() -> Operation {
-    let text = "Server-sent events: `figures` every two seconds, until the session ends or the process stops.";
+    let text = "Server-sent events: `session` first, with what `X-Weir-Session` says, then `figures` every two seconds, \
+        until the session ends or the process stops.";
     of_teams(Operation::new(Group::Console, "consoleStream", "Live figures", text)).bare_answer(200, "The events.")
 }
 
@@ -262,11 +263,13 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
     told.mark_changed();
     let left_ms = viewer.row.expires_at.ms_since(app.db.now()).unsigned_abs();
     let left = weir_shared::clock::instant() + Duration::from_millis(left_ms);
+    // Pages cannot read the headers of a stream, and browsers open it anew with whatever cookie they have by then.
+    let first = Bytes::from(format!("event: session\ndata: {}\n\n", viewer.mark));
     let listening = Listening { told, over, scope: viewer.scope(), left, tab };
     Ok(HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header(("x-accel-buffering", "no"))
-        .streaming(stream::unfold(listening, Listening::next)))
+        .streaming(stream::iter([Ok(first)]).chain(stream::unfold(listening, Listening::next))))
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ pub fn csrf_token(cookie: &str) -> String {
     hex::encode(mac.into_bytes())
 }
 
+/// What tells a session from others and is no secret: answers name whose they are by it.
+pub fn mark(cookie: &str) -> String {
+    let mac = hmac::Mac::finalize(keyed(cookie.as_bytes(), b"console:session"));
+    hex::encode(&mac.into_bytes()[..8])
+}
+
 /// Whether two texts are the same; takes the same time for every wrong one of a length.
 pub fn is_same(given: &str, right: &str) -> bool {
     let right = hmac::Mac::finalize(keyed(b"console:compare", right.as_bytes())).into_bytes();
@@ -57,6 +63,8 @@ mod tests {
         assert!(a.len() == 64 && a != b);
         assert!(digest(&a) != a && digest(&a) != csrf_token(&a) && csrf_token(&a) != csrf_token(&b));
         assert_eq!(csrf_token(&a), csrf_token(&a));
+        assert!(mark(&a) == mark(&a) && mark(&a) != mark(&b));
+        assert!(![&a, &digest(&a), &csrf_token(&a)].iter().any(|secret| secret.contains(&mark(&a))));
         assert!(is_same("one", "one") && !is_same("one", "ones") && !is_same("", "one"));
     }
 }
