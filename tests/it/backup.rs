@@ -1,6 +1,7 @@
 //! `weir backup` and `weir restore`: what was saved while the service works is there after a loss, whoever gave the keys.
 //! The commands are those of the page about them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -211,6 +212,27 @@ async fn a_folder_with_something_else_in_it_is_left_alone() {
     let output = run(&service, "DATABASE_URL=postgres://127.0.0.1:9/none weir restore backup");
     assert!(said(&output).contains("the backup is of SQLite"), "{}", said(&output));
     assert_eq!(modes(&folder), [0o600, 0o600, 0o600, 0o600], "nobody else may read it");
+}
+
+/// A process that is killed, or a disk that is full, leaves the next backup nothing to stumble over.
+#[tokio::test]
+async fn a_backup_goes_on_where_another_broke_off() {
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    let folder = service.folder().join("backup");
+    succeed(&service, "weir backup backup");
+    let whole = || files_below(&folder).into_iter().collect::<BTreeSet<_>>();
+    let files = whole();
+    let left = ["weir.new", "weir.new-journal", "weir.new-wal", "weir.new-shm", "blobs/ab/job/page-1.tmp"];
+    std::fs::create_dir_all(folder.join("blobs/ab/job")).unwrap();
+    for name in left {
+        std::fs::write(folder.join(name), "half of something").unwrap();
+    }
+    succeed(&service, "weir backup backup");
+    assert_eq!(whole(), files, "what was left is gone");
+    // No file may become larger than 100 KB, which the database is.
+    refused(&service, "trap '' XFSZ; ulimit -f 100; weir backup backup", "cannot copy the database");
+    assert_eq!(whole(), files, "and what fails leaves nothing");
+    succeed(&service, "weir backup backup");
 }
 
 /// Who may read the files at the top of a backup: `.lock`, `api-key`, `backup.json`, `weir.db`.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::draft::is_draft;
 use super::{Blobs, Storage};
 
 /// Blobs on their way at once: each waits for a disk or a server most of the time.
@@ -29,7 +30,11 @@ impl Blobs {
         match &self.0 {
             Storage::Folder(root) => {
                 let mut found = BTreeMap::new();
-                list_folder(root, "", &mut found)?;
+                walk(root, "", &mut |key, name, size| {
+                    if is_blob(name) {
+                        found.insert(key, size);
+                    }
+                })?;
                 Ok(found)
             }
             Storage::Bucket(bucket) => bucket.list(),
@@ -64,14 +69,45 @@ impl Blobs {
         });
         outcome.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+
+    /// Removes every other blob, and what writes that were broken off have left. Nobody else may write here meanwhile. What
+    /// cannot be removed is told of in the log, and stays.
+    ///
+    /// # Errors
+    /// When the place does not answer.
+    pub fn keep_only(&self, keys: &BTreeMap<String, u64>) -> Result<()> {
+        let others = match &self.0 {
+            Storage::Folder(root) => {
+                let mut others = Vec::new();
+                walk(root, "", &mut |key, name, _| {
+                    if is_draft(name) || is_blob(name) && !keys.contains_key(&key) {
+                        others.push(key);
+                    }
+                })?;
+                others
+            }
+            Storage::Bucket(bucket) => bucket.list()?.into_keys().filter(|key| !keys.contains_key(key)).collect(),
+        };
+        for key in others {
+            if self.remove(&key)
+                && let Storage::Folder(root) = &self.0
+            {
+                // Folders of jobs of which nothing is left, too.
+                let mut above = Path::new(&key).ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty());
+                let _ = above.try_for_each(|folder| std::fs::remove_dir(root.join(folder)));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Drafts, and what checks try, are no blobs.
 fn is_blob(name: &str) -> bool {
-    !name.starts_with('.') && Path::new(name).extension().is_none_or(|end| end != "tmp")
+    !name.starts_with('.') && !is_draft(name)
 }
 
-fn list_folder(folder: &Path, prefix: &str, found: &mut BTreeMap<String, u64>) -> Result<()> {
+/// Shows each file with its key, its name and its size.
+fn walk(folder: &Path, prefix: &str, show: &mut impl FnMut(String, &str, u64)) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         // Removed meanwhile, with its job.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !prefix.is_empty() => return Ok(()),
@@ -81,10 +117,8 @@ fn list_folder(folder: &Path, prefix: &str, found: &mut BTreeMap<String, u64>) -
         let entry = entry?;
         let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
         match entry.metadata() {
-            Ok(about) if about.is_dir() => list_folder(&entry.path(), &format!("{prefix}{name}/"), found)?,
-            Ok(about) if about.is_file() && is_blob(&name) => {
-                found.insert(format!("{prefix}{name}"), about.len());
-            }
+            Ok(about) if about.is_dir() => walk(&entry.path(), &format!("{prefix}{name}/"), show)?,
+            Ok(about) if about.is_file() => show(format!("{prefix}{name}"), &name, about.len()),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -115,6 +149,27 @@ mod tests {
             (to.get("ab/job/page-1.zst").unwrap(), to.get("profiles/team/one.bin").unwrap()),
             (b"kept".into(), b"text".into())
         );
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn nothing_stays_but_what_is_kept() {
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", crate::random::id()));
+        let blobs = Blobs::open(&root).unwrap();
+        for key in ["ab/job/page-1.zst", "ab/job/page-2.zst", "cd/old/page-1.zst", "ef/left/page-1.tmp", ".used-by-1"] {
+            blobs.put(key, b"text").unwrap();
+        }
+        // As a process leaves it that was killed: of a blob that is there, of one that is gone, and of one that never was.
+        for draft in ["ab/job/page-1.tmp", "ab/job/page-2.tmp", "cd/old/page-3.tmp"] {
+            std::fs::write(root.join(draft), b"te").unwrap();
+        }
+        let kept = BTreeMap::from([("ab/job/page-1.zst".to_owned(), 4)]);
+        blobs.keep_only(&kept).unwrap();
+        let mut left = Vec::new();
+        walk(&root, "", &mut |key, _, _| left.push(key)).unwrap();
+        left.sort();
+        assert_eq!(left, [".used-by-1", "ab/job/page-1.zst"]);
+        assert!(!root.join("cd").exists() && !root.join("ef").exists(), "folders with nothing in them go, too");
         std::fs::remove_dir_all(root).unwrap();
     }
 }

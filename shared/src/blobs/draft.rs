@@ -50,8 +50,16 @@ impl FileDraft {
     }
 }
 
+/// How the name of a draft ends.
+const DRAFT: &str = "tmp";
+
 fn beside(path: &Path) -> PathBuf {
-    path.with_extension("tmp")
+    path.with_extension(DRAFT)
+}
+
+/// Whether this is the name of a draft.
+pub(super) fn is_draft(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == DRAFT)
 }
 
 /// Removes a file, and what a process that was killed has left of it.

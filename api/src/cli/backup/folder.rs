@@ -107,8 +107,8 @@ impl BackupFolder {
         private::make_folder(root).with_context(|| format!("cannot make {}", root.display()))?;
         let is_foreign = |name: &std::ffi::OsStr| {
             let own = ["weir.db", "weir.dump", "blobs", "api-key", "internal-secret", MANIFEST, LOCK];
-            let drafts = ["weir.new", "api-key.new", "internal-secret.new", "backup.new"];
-            !own.iter().chain(&drafts).any(|own| name == *own)
+            let drafts = ["api-key.new", "internal-secret.new", "backup.new"];
+            !own.iter().chain(&drafts).chain(&DATABASE_DRAFTS).any(|own| name == *own)
         };
         for entry in std::fs::read_dir(root)? {
             let name = entry?.file_name();
@@ -117,7 +117,10 @@ impl BackupFolder {
             }
         }
         private::shut(root);
-        Self::lock(root)
+        let folder = Self::lock(root)?;
+        // Before anything is written: of a backup that broke off on a full disk it may be what fills it.
+        folder.forget_new_database().context("what a backup that broke off has left")?;
+        Ok(folder)
     }
 
     /// Fails where the folder holds the backup of another installation, which one of this would replace.
@@ -161,16 +164,17 @@ impl BackupFolder {
         self.root.join(kind.file_name())
     }
 
-    /// Where a new copy of the database is written, until [`BackupFolder::keep_database`].
+    /// Where a new copy of the database is written, until [`BackupFolder::keep_database`]. Nothing is there yet.
+    pub fn new_database(&self) -> PathBuf {
+        self.root.join(DATABASE_DRAFTS[0])
+    }
+
+    /// Removes a copy that was not finished, with what SQLite has written beside it, which it would take for the next one's.
     ///
     /// # Errors
-    /// When one that was broken off cannot be removed.
-    pub fn new_database(&self, kind: Kind) -> anyhow::Result<PathBuf> {
-        let path = self.database(kind).with_extension("new");
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("cannot write anew")?,
-            _ => Ok(path),
-        }
+    /// When that cannot be done.
+    pub fn forget_new_database(&self) -> std::io::Result<()> {
+        DATABASE_DRAFTS.iter().try_for_each(|name| remove(&self.root.join(name)))
     }
 
     /// Puts the new copy in the place of the one before.
@@ -178,7 +182,7 @@ impl BackupFolder {
     /// # Errors
     /// When that cannot be done.
     pub fn keep_database(&self, kind: Kind) -> anyhow::Result<()> {
-        std::fs::rename(self.database(kind).with_extension("new"), self.database(kind))?;
+        std::fs::rename(self.new_database(), self.database(kind))?;
         Ok(())
     }
 
@@ -188,10 +192,7 @@ impl BackupFolder {
     /// When that cannot be done.
     pub fn forget_other_database(&self, kind: Kind) -> anyhow::Result<()> {
         let other = if kind == Kind::Sqlite { Kind::Postgres } else { Kind::Sqlite };
-        match std::fs::remove_file(self.database(other)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("an older backup's copy"),
-            _ => Ok(()),
-        }
+        remove(&self.database(other)).context("an older backup's copy")
     }
 
     /// The copies of the blobs.
@@ -223,10 +224,7 @@ impl BackupFolder {
         let path = self.root.join(key.file_name());
         match value {
             Some(value) => self.write(&path, &format!("{value}\n")),
-            None => match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("an older key")?,
-                _ => Ok(()),
-            },
+            None => remove(&path).context("an older key"),
         }
     }
 
@@ -253,6 +251,14 @@ impl BackupFolder {
     }
 }
 
+/// Removes a file; a missing one is fine.
+fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn read_manifest(root: &Path) -> anyhow::Result<Manifest> {
     let path = root.join(MANIFEST);
     let text = std::fs::read_to_string(&path).with_context(|| format!("{}: no whole backup", path.display()))?;
@@ -265,5 +271,30 @@ fn read_manifest(root: &Path) -> anyhow::Result<Manifest> {
 
 const MANIFEST: &str = "backup.json";
 
+/// A copy of the database that is not finished, and what SQLite writes beside its own while it is at it.
+const DATABASE_DRAFTS: [&str; 4] = ["weir.new", "weir.new-journal", "weir.new-wal", "weir.new-shm"];
+
 /// Held by who works on the folder.
 const LOCK: &str = ".lock";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_a_backup_that_broke_off_has_left_is_no_reason_to_refuse_the_next() {
+        let root = std::env::temp_dir().join(format!("weir-backup-{}", weir_shared::random::id()));
+        drop(BackupFolder::make(&root).unwrap());
+        for name in DATABASE_DRAFTS {
+            std::fs::write(root.join(name), "half").unwrap();
+        }
+        let folder = BackupFolder::make(&root).unwrap();
+        assert!(DATABASE_DRAFTS.iter().all(|name| !root.join(name).exists()));
+        assert_eq!(folder.new_database(), root.join("weir.new"));
+        drop(folder);
+        std::fs::write(root.join("weir.new-letter"), "dear").unwrap();
+        assert!(BackupFolder::make(&root).is_err_and(|error| error.to_string().contains("weir.new-letter")));
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -131,11 +131,11 @@ async fn load_sqlite(path: &Path, from: &Path) -> anyhow::Result<()> {
         PathBuf::from(name)
     };
     let draft = beside(".restoring");
-    let mut file = private::file_options().create(true).truncate(true).open(&draft)?;
-    let mut saved = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
-    std::io::copy(&mut saved, &mut file).with_context(|| format!("cannot write {}", draft.display()))?;
-    file.sync_all()?;
-    copies::check_sqlite(&draft).await?;
+    if let Err(error) = bring_sqlite(from, &draft).await {
+        // It keeps a full disk full.
+        let _ = std::fs::remove_file(&draft);
+        return Err(error);
+    }
     // Of a file that is gone; SQLite would take them for this one's.
     for tail in ["-wal", "-shm", "-journal"] {
         match std::fs::remove_file(beside(tail)) {
@@ -150,6 +150,14 @@ async fn load_sqlite(path: &Path, from: &Path) -> anyhow::Result<()> {
     std::fs::remove_file(&draft)?;
     File::open(folder)?.sync_all()?;
     Ok(())
+}
+
+async fn bring_sqlite(from: &Path, draft: &Path) -> anyhow::Result<()> {
+    let mut file = private::file_options().create(true).truncate(true).open(draft)?;
+    let mut saved = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    std::io::copy(&mut saved, &mut file).with_context(|| format!("cannot write {}", draft.display()))?;
+    file.sync_all()?;
+    copies::check_sqlite(draft).await
 }
 
 fn say(root: &Path, manifest: &Manifest, output: Output) {

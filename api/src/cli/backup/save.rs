@@ -1,7 +1,7 @@
 //! Making a backup.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
@@ -26,7 +26,11 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
 
     let (from, to, before, first) = bring(from, to, BTreeMap::new()).await.context("blobs")?;
     let taken_at = db.now().to_iso();
-    copy_database(&db, &settings.database_url, &folder, kind).await?;
+    if let Err(error) = copy_database(&db, &settings.database_url, folder.new_database()).await {
+        // It keeps a full disk full.
+        let _ = folder.forget_new_database();
+        return Err(error);
+    }
     let (_, to, blobs, second) = bring(from, to, before).await.context("blobs")?;
     folder.keep_database(kind)?;
     folder.keep_key(Key::Api, api_key(&settings.api)?.as_deref())?;
@@ -35,7 +39,7 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     folder.keep_manifest(&manifest)?;
     folder.forget_other_database(kind)?;
     // Only now: what an older backup needed stays until the newer one is whole.
-    to.list()?.keys().filter(|key| !blobs.contains_key(*key)).for_each(|key| _ = to.remove(key));
+    to.keep_only(&blobs)?;
     db.close().await;
 
     let copied = Copied { blobs: first.blobs + second.blobs, bytes: first.bytes + second.bytes, gone: 0 };
@@ -74,8 +78,7 @@ async fn bring(
     blocking::run(work).await?
 }
 
-async fn copy_database(db: &Db, url: &DatabaseUrl, folder: &BackupFolder, kind: Kind) -> anyhow::Result<()> {
-    let to = folder.new_database(kind)?;
+async fn copy_database(db: &Db, url: &DatabaseUrl, to: PathBuf) -> anyhow::Result<()> {
     match (db, url) {
         (Db::Sqlite(db), _) => copies::copy_sqlite(db, &to).await,
         (Db::Postgres(_), DatabaseUrl::Postgres(url)) => {
