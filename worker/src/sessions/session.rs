@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blocking;
@@ -199,6 +199,7 @@ impl Session {
             activity,
             live,
             budget: Budget::of(row.team_id),
+            places: Arc::new(Semaphore::new(relay::CLIENTS)),
             ended: ended.clone(),
         });
         let path = dir.io.join("cdp.sock");
