@@ -290,7 +290,7 @@ impl Session {
                     live.announce(text);
                 }
             };
-            let limits = Limits { home, deadline, meter, keep };
+            let limits = Limits { home, deadline, meter, keep, free: self.runners.free() };
             Ok(agent::work(cdp, model, task, limits, tell).await?)
         };
         tokio::select! {
