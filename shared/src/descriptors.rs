@@ -30,6 +30,14 @@ fn raised(found: &Rlimit) -> Option<u64> {
     found.current.filter(|current| *current < wanted).map(|_| wanted)
 }
 
+/// What one browser session may take of a worker's: its boxes bound their connections so that this holds.
+pub const PER_SESSION: u64 = 1_200;
+
+/// What a worker with so many sessions needs, so that none of them can take what the others and the pages have.
+pub fn needed(sessions: usize) -> u64 {
+    LEAST + PER_SESSION * sessions as u64
+}
+
 /// How many this process may have open now.
 pub fn allowed() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

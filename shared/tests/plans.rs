@@ -416,6 +416,7 @@ async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
     console::usage::by_day(db, team, Timestamp(0), now).await.unwrap();
     webhooks::of_job(db, job, None, None, 5).await.unwrap();
     sessions::live_count(db, team).await.unwrap();
+    sessions::take_failure(db, team, page, now).await.unwrap();
     rates::taken(db, team, 1).await.unwrap();
     pages::attempts_of(db, page).await.unwrap();
     let who = SignIn { role: Role::Operator, team: None, key: None, console_key: None };

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, Stream, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use weir_shared::random;
 use weir_tests::{
@@ -194,6 +197,61 @@ both_databases! {
         refused(&caller.post(&path, &code).await, 410, "Browser session has been destroyed.");
         refused(&stranger.post(&path, &code).await, 403, "Forbidden.");
     }
+}
+
+/// What a site does with the requests that it has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mood {
+    Answers,
+    Holds,
+    HangsUp,
+}
+
+/// A page with a button, on a site whose mood changes.
+async fn moody_site() -> (String, watch::Sender<Mood>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (mood, moods) = watch::channel(Mood::Answers);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut moods = moods.clone();
+            tokio::spawn(async move {
+                let _ = socket.read(&mut [0; 4096]).await;
+                let mood = moods.wait_for(|mood| *mood != Mood::Holds).await.map(|mood| *mood);
+                if !matches!(mood, Ok(Mood::Answers)) {
+                    return;
+                }
+                let page = "<title>Moody</title><main><h1>Moody</h1><button id=b>Press</button></main>";
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}", page.len());
+                let _ = socket.write_all(format!("{head}\r\nConnection: close\r\n\r\n{page}").as_bytes()).await;
+            });
+        }
+    });
+    (url, mood)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_opening_that_fails_when_its_caller_has_gone_is_told_to_the_next_call_and_not_begun_anew_silently() {
+    let (url, mood) = moody_site().await;
+    let service = service(ServiceOptions::new(Database::Sqlite)).await;
+    let caller = service.caller();
+    let path = scraped(caller, &json!({ "url": url, "actions": [{ "type": "click", "selector": "#b" }] })).await;
+    let code = |timeout: u64| json!({ "code": "await page.title()", "timeout": timeout });
+    mood.send_replace(Mood::Holds);
+    refused(&caller.post(&path, &code(1)).await, 503, "The scrape's page is still being opened");
+    mood.send_replace(Mood::HangsUp);
+    let told = caller.post(&path, &code(30)).await;
+    refused(&told, 409, "Failed to initialize browser session from the original scrape context: ");
+    assert!(told.error().contains("of an earlier call"), "{}", told.text);
+    assert!(told.error().ends_with("begins anew and repeats the scrape's actions."), "{}", told.text);
+    // One that waited has heard of it, and the next call is nobody else's.
+    let heard = caller.post(&path, &code(30)).await;
+    refused(&heard, 409, "Failed to initialize browser session");
+    assert!(!heard.error().contains("earlier call"), "{}", heard.text);
+    mood.send_replace(Mood::Answers);
+    let done = caller.post(&path, &code(30)).await.ok();
+    assert_eq!((&done["success"], &done["result"]), (&json!(true), &json!("Moody")), "{done}");
+    caller.delete(&path).await.ok();
 }
 
 /// A service whose prompts go to a model that says this.

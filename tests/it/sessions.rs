@@ -240,6 +240,79 @@ async fn a_timeout_kills_what_the_code_started_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_profile_that_is_too_large_to_be_saved_is_told() {
+    let site = FixtureSite::start().await;
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let body = json!({ "ttl": 300, "profile": { "name": "large" } });
+    let session = create(caller, &body).await;
+    let fill = "await page.evaluate(async () => {
+        const done = (asked) => new Promise((yes, no) => { asked.onsuccess = () => yes(asked.result); asked.onerror = no; });
+        const opening = indexedDB.open('large', 1);
+        opening.onupgradeneeded = () => opening.result.createObjectStore('files');
+        const base = await done(opening);
+        for (let n = 0; n < 11; n += 1) {
+            const file = new Blob([new Uint8Array(10 << 20)]);
+            await done(base.transaction('files', 'readwrite').objectStore('files').put(file, n));
+        }
+    }); 'filled'";
+    let fill = format!("await page.goto('{}'); {fill}", site.url("/actions"));
+    assert_eq!(run(caller, &session, "node", &fill).await, "filled");
+    let ended = delete(caller, &session).await.ok();
+    let warning = ended["warning"].as_str().unwrap_or_default();
+    assert!(warning.contains("larger than 100 MiB") && warning.contains("last version stays"), "{ended}");
+    let shown = caller.get(&format!("/v2/browser/{}", id(&session))).await.ok();
+    assert_eq!(shown["warning"], ended["warning"], "{shown}");
+    // One that is saved is no matter to tell of.
+    let session = create(caller, &body).await;
+    assert_eq!(delete(caller, &session).await.ok().get("warning"), None);
+}
+
+#[tokio::test]
+async fn a_crowd_of_connections_of_one_session_takes_few_descriptors_of_the_worker() {
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({ "ttl": 120 })).await;
+    run(caller, &session, "python", "1").await;
+    let worker = format!("/proc/{}/fd", service.worker_process(0));
+    let open = || std::fs::read_dir(&worker).unwrap().count();
+    let before = open();
+    // Each keeps what it gets, whether it is served or refused.
+    let crowd = "import socket, time
+crowd = []
+for port, size in ((9222, 850), (3128, 100)):
+    for _ in range(size):
+        one = socket.socket()
+        one.settimeout(1)
+        try:
+            one.connect(('127.0.0.1', port))
+        except OSError:
+            break
+        crowd.append(one)
+time.sleep(2)
+print(len(crowd) > 200)
+for one in crowd:
+    one.close()";
+    let mut most = 0;
+    let watch = async {
+        loop {
+            most = open().max(most);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let crowded = tokio::select! {
+        crowded = run(caller, &session, "python", crowd) => crowded,
+        () = watch => unreachable!("it has no end"),
+    };
+    assert_eq!(crowded, "True");
+    let bound = usize::try_from(weir_shared::descriptors::PER_SESSION).unwrap();
+    assert!(most > before + 100 && most < before + bound, "{most} of {before}");
+    // The session serves its own code as before.
+    assert_eq!(run(caller, &session, "node", "1 + 1").await, "2");
+    delete(caller, &session).await.ok();
+}
+
+#[tokio::test]
 async fn a_session_that_nobody_uses_ends() {
     let service = service(Database::Sqlite).await;
     let caller = service.caller();

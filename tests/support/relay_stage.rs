@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_api::error::ApiResult;
 use weir_api::workers::relay_target::{RelayTarget, RelayTargets};
@@ -23,7 +24,7 @@ use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
 use weir_shared::store::{self, PoolUse};
 use weir_shared::worker_api::Secret;
-use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
+use weir_worker::relay::{Activity, Browser, Budget, CLIENTS, LiveView, Rules, SessionHandle, Sessions, routes};
 use weir_worker::sandbox::{ChromiumKind, find_chromium};
 
 use crate::process::signal;
@@ -155,6 +156,7 @@ impl RelayStage {
             browser,
             activity,
             budget: Budget::default(),
+            places: Arc::new(Semaphore::new(CLIENTS)),
             ended: CancellationToken::new(),
         });
         let id = SessionId::new();

@@ -14,7 +14,7 @@ const inspector = require('node:inspector');
 const net = require('node:net');
 const path = require('node:path');
 const util = require('node:util');
-const { createRequire } = require('node:module');
+const Module = require('node:module');
 const { Writable } = require('node:stream');
 const { pathToFileURL } = require('node:url');
 
@@ -34,7 +34,18 @@ const { parse, stringify } = JSON;
 const turn = setImmediate;
 const later = setTimeout;
 const { stdout, stderr } = process;
-const userRequire = createRequire(path.join(process.cwd(), SOURCE));
+const userRequire = Module.createRequire(path.join(process.cwd(), SOURCE));
+
+// Code that was written elsewhere names the whole package. Its core is what is here, and drives this session's browser as well.
+const resolveFilename = Module._resolveFilename;
+Module._resolveFilename = function (request, ...rest) {
+  try {
+    return resolveFilename.call(this, request, ...rest);
+  } catch (error) {
+    if (request !== 'playwright') throw error;
+    return resolveFilename.call(this, 'playwright-core', ...rest);
+  }
+};
 
 const session = new inspector.Session();
 session.connect();
@@ -158,7 +169,8 @@ function asConst(declaration) {
 }
 
 /// The code with the top-level declaration of `name` made by another keyword: V8 lets a name be declared again only by
-/// the keyword of before, which is the first of `kinds` that works. `undefined` when there is nothing left to try.
+/// the keyword of before, which is the first of `kinds` that works. `undefined` when there is nothing left to try. A
+/// function becomes a value of its name, and keeps its place before everything else.
 function redeclared(code, name, kinds) {
   const declares = (pattern) => {
     switch (pattern?.type) {
@@ -176,7 +188,11 @@ function redeclared(code, name, kinds) {
       if (kinds.at(-1) === node.kind) kinds.pop();
       if (kinds.length) edits.push([node.start, node.start + node.kind.length, kinds.pop()]);
     } else if (node.type === 'FunctionDeclaration' && node.id.name === name) {
-      edits.push([node.start, node.start, `${name} = `]);
+      const kind = kinds.pop();
+      if (kind) {
+        const made = `${kind} ${name} = ${code.slice(node.start, node.end)};`;
+        edits.push([node.start, node.end, ''], [0, 0, made]);
+      }
     } else if (node.type === 'ClassDeclaration' && node.id.name === name) {
       edits.push([node.start, node.start, `var ${name} = `]);
     }
@@ -440,5 +456,4 @@ const seen = ['page', 'context', 'browser'].map((name) => `${name}: (() => { try
 evaluate(`__weir.seen = () => ({ ${seen} });`)
   // Connecting now saves the first call the wait; if it fails, that call says so.
   .then(connect)
-  .catch(() => {})
-  .finally(() => send({ ready: true }));
+  .then(() => send({ ready: true }), () => send({ ready: true, unreachable: true }));

@@ -408,11 +408,12 @@ async def main():
         await writer.drain()
 
     # Connecting now saves the first call the wait; if it fails, that call says so.
+    unreachable = False
     try:
         await ensure_browser(CONNECT_LIMIT)
     except Exception:
-        pass
-    await send({"ready": True})
+        unreachable = True
+    await send({"ready": True, "unreachable": unreachable})
     while line := await reader.readline():
         await send(await call(json.loads(line)))
     # Without a worker there is nothing left to do.

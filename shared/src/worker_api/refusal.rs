@@ -23,6 +23,8 @@ pub enum Refusal {
     NotReplayed,
     /// None of the operator's proxies that the session may go through can be reached. Before 2026-11 nobody said so.
     NoProxy,
+    /// Code was not begun, because a script without end had blocked a page. Before 2026-12 it was a failure like any other.
+    PageBlocked,
     /// The session has as many CDP clients as it may.
     TooManyClients,
     /// The worker has no language model.
@@ -35,7 +37,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Each of them once.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Malformed,
         Self::WrongSecret,
         Self::UnknownSession,
@@ -44,6 +46,7 @@ impl Refusal {
         Self::Ended,
         Self::NotReplayed,
         Self::NoProxy,
+        Self::PageBlocked,
         Self::TooManyClients,
         Self::NoModel,
         Self::Failed,
@@ -59,6 +62,7 @@ impl Refusal {
             Self::Conflict => 409,
             Self::Ended => 410,
             Self::NotHere => 421,
+            Self::PageBlocked => 423,
             Self::NotReplayed => 424,
             Self::TooManyClients => 429,
             Self::NoModel => 501,

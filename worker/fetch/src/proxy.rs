@@ -138,10 +138,10 @@ impl EgressProxy {
     /// What serves further listeners by the same rules and counters.
     pub fn door(&self) -> EgressDoor {
         let shared = Arc::clone(&self.shared);
-        Arc::new(move |listener, max_connections, refused| {
+        Arc::new(move |listener, places, refused| {
             let shared = Arc::new(Shared { stop: shared.stop.child_token(), refused, ..(*shared).clone() });
             let stop = shared.stop.clone().drop_guard();
-            tokio::spawn(accept(listener, shared, Arc::new(Semaphore::new(max_connections))));
+            tokio::spawn(accept(listener, shared, places));
             stop
         })
     }
@@ -152,12 +152,12 @@ impl EgressProxy {
     }
 }
 
-/// A proxy's rules, for listeners in networks of their own: those of boxes. Called with a listener and the number of
-/// connections that may be open through it (further ones wait), it serves that listener until the guard is dropped or
-/// the proxy is, which closes every connection through it. Hosts that the last one names are refused to this listener.
+/// A proxy's rules, for listeners in networks of their own: those of boxes. Called with a listener and the places for
+/// connections through it (further ones wait; listeners may share them), it serves that listener until the guard is dropped
+/// or the proxy is, which closes every connection through it. Hosts that the last one names are refused to this listener.
 ///
 /// A function and no type of this crate, so that what makes boxes need not depend on what fetches pages.
-pub type EgressDoor = Arc<dyn Fn(TcpListener, usize, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
+pub type EgressDoor = Arc<dyn Fn(TcpListener, Arc<Semaphore>, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
 
 impl Drop for EgressProxy {
     fn drop(&mut self) {

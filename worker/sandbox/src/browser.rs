@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::DropGuard;
 
 use super::bwrap::Layout;
@@ -39,7 +40,10 @@ const START_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Open connections of a browser to the egress proxy; further ones wait. Chromium itself opens at most 32 to a
 /// proxy, more by WebSockets.
-const CONNECTIONS: usize = 256;
+pub(super) const CONNECTIONS: usize = 256;
+
+/// The same of one page that has a way out of its own.
+const PAGE_CONNECTIONS: usize = 64;
 
 /// Ways out that one page each can take, at most.
 const OWN_EXITS: u16 = 100;
@@ -130,7 +134,7 @@ impl Egress {
                 upstreams.push(address);
             }
             match door {
-                Some(door) => doors.push(door(TcpListener::from_std(listener)?, CONNECTIONS, None)),
+                Some(door) => doors.push(door(TcpListener::from_std(listener)?, places(CONNECTIONS), None)),
                 None if port < PROXY_PORT => own.push(Arc::new(OpenExit { listener, door: Mutex::default() })),
                 None => exit = Some(OpenExit { listener, door: Mutex::default() }),
             }
@@ -138,6 +142,10 @@ impl Egress {
         let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
         Ok(Self { proxy, upstreams, own, _doors: doors, exit })
     }
+}
+
+fn places(connections: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(connections))
 }
 
 /// A way out that can be changed.
@@ -213,7 +221,7 @@ impl BrowserBox {
         let mut current = exit.current();
         // The former one ends first, or it would take some of the connections.
         drop(current.take());
-        *current = Some(door(listener, CONNECTIONS, refused));
+        *current = Some(door(listener, places(CONNECTIONS), refused));
         Ok(())
     }
 
@@ -223,7 +231,7 @@ impl BrowserBox {
             let mut current = exit.current();
             if current.is_none() {
                 let (listener, address) = (exit.listener()?, exit.listener.local_addr()?);
-                *current = Some(door(listener, CONNECTIONS, Some(refused)));
+                *current = Some(door(listener, places(PAGE_CONNECTIONS), Some(refused)));
                 return Ok(OwnExit { exit: Arc::clone(exit), address });
             }
         }

@@ -1,21 +1,41 @@
 //! A program in a box: the runners of users' code.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::io::{AsyncWriteExt as _, BufReader, copy_buf};
 use tokio::net::unix::pipe;
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{CDP, CDP_PORT, Exit, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use super::{CDP, CDP_CONNECTIONS, CDP_PORT, Exit, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
 
-/// Open connections of a code box to the egress proxy; further ones wait.
-const CONNECTIONS: usize = 128;
+/// Open connections of a session's code boxes to the egress proxy; further ones wait.
+pub(super) const CONNECTIONS: usize = 128;
+/// Read at once of a connection to the browser, bytes.
+const PIECE: usize = 32 << 10;
+/// How long a connection whose browser's side has ended is read to its end, so that its last words arrive.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What all code boxes of a session may have open together: each of them can fill its own part of the worker's descriptors.
+#[derive(Debug)]
+pub(super) struct Places {
+    egress: Arc<Semaphore>,
+    cdp: Arc<Semaphore>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { egress: Arc::new(Semaphore::new(CONNECTIONS)), cdp: Arc::new(Semaphore::new(CDP_CONNECTIONS)) }
+    }
+}
 
 /// Bounds of a code box.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,9 +161,9 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
     };
     let (running, mut handed) = sandbox.start(dir, &layout, &bounds, order).await?;
     let mut next = || handed.next().ok_or_else(|| io::Error::other("the box handed out too little"));
-    let egress = door(listener(next()?)?, CONNECTIONS, None);
+    let egress = door(listener(next()?)?, Arc::clone(&dir.places.egress), None);
     let cdp = match spec.cdp {
-        Some(socket) => Some(forward(listener(next()?)?, socket)),
+        Some(socket) => Some(forward(listener(next()?)?, socket, Arc::clone(&dir.places.cdp))),
         None => None,
     };
     let control = std::os::unix::net::UnixStream::from(next()?);
@@ -185,26 +205,28 @@ pub(super) fn listener(fd: std::os::fd::OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// Joins every connection to `listener` with one to `socket`, until the guard is dropped.
-fn forward(listener: TcpListener, socket: PathBuf) -> DropGuard {
+/// Joins every connection to `listener` with one to `socket`, until the guard is dropped. Without a place nobody is
+/// accepted: connections wait in the box's own kernel queue.
+fn forward(listener: TcpListener, socket: PathBuf, places: Arc<Semaphore>) -> DropGuard {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let socket = Arc::new(socket);
     tokio::spawn(async move {
         let serve = async {
             loop {
-                let Ok((mut inside, _)) = listener.accept().await else {
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                let Ok((inside, _)) = listener.accept().await else {
+                    drop(place);
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 };
                 let (socket, stop) = (Arc::clone(&socket), stop.clone());
                 tokio::spawn(async move {
-                    let _ = inside.set_nodelay(true);
-                    let Ok(mut outside) = UnixStream::connect(&*socket).await else { return };
                     tokio::select! {
-                        _ = tokio::io::copy_bidirectional_with_sizes(&mut inside, &mut outside, 32 << 10, 32 << 10) => {}
+                        () = join(inside, &socket) => {}
                         () = stop.cancelled() => {}
                     }
+                    drop(place);
                 });
             }
         };
@@ -214,4 +236,101 @@ fn forward(listener: TcpListener, socket: PathBuf) -> DropGuard {
         }
     });
     guard
+}
+
+/// Joins a connection out of a box with one to `socket`. A client may end its own half and still read the answer. When the
+/// other side has ended nothing can come any more, and both ends are given back whatever the client does.
+async fn join(mut inside: TcpStream, socket: &Path) {
+    let _ = inside.set_nodelay(true);
+    let Ok(mut outside) = UnixStream::connect(socket).await else { return };
+    {
+        let (from_box, mut to_box) = inside.split();
+        let (from_host, mut to_host) = outside.split();
+        let mut from_box = BufReader::with_capacity(PIECE, from_box);
+        let mut from_host = BufReader::with_capacity(PIECE, from_host);
+        let asking = async {
+            let _ = copy_buf(&mut from_box, &mut to_host).await;
+            let _ = to_host.shutdown().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = asking => {}
+            _ = copy_buf(&mut from_host, &mut to_box) => {}
+        }
+    }
+    drop(outside);
+    // What is still unread when a connection is closed would take along what was sent before.
+    let leaving = async {
+        let _ = inside.shutdown().await;
+        let _ = tokio::io::copy(&mut inside, &mut tokio::io::sink()).await;
+    };
+    let _ = tokio::time::timeout(FAREWELL, leaving).await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    fn descriptors() -> usize {
+        std::fs::read_dir("/proc/self/fd").unwrap().count()
+    }
+
+    /// In a process of its own, because it counts what the process has open.
+    #[tokio::test]
+    async fn connections_to_the_browser_are_bounded_and_end_with_the_browsers_side() {
+        const ALONE: &str = "WEIR_TEST_FORWARD_ALONE";
+        let name = "code::tests::connections_to_the_browser_are_bounded_and_end_with_the_browsers_side";
+        if std::env::var_os(ALONE).is_none() {
+            let program = std::env::current_exe().unwrap();
+            let child = std::process::Command::new(program).args(["--exact", name]).env(ALONE, "1").output().unwrap();
+            assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("weir-forward-{}", weir_shared::random::hex::<4>()));
+        let host = UnixListener::bind(&path).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let places = Arc::new(Semaphore::new(2));
+        let guard = forward(listener, path.clone(), Arc::clone(&places));
+
+        // A client that has said all it has to say still hears the answer.
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"question").await.unwrap();
+        client.shutdown().await.unwrap();
+        let (mut served, _) = host.accept().await.unwrap();
+        let mut said = String::new();
+        served.read_to_string(&mut said).await.unwrap();
+        served.write_all(b"answer").await.unwrap();
+        drop(served);
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        assert_eq!((said.as_str(), heard.as_str()), ("question", "answer"));
+        drop(client);
+
+        // Clients that keep their ends when they were refused: no more of them than there are places, and each for a moment.
+        let mut clients = Vec::new();
+        let before = descriptors();
+        for _ in 0..6 {
+            clients.push(TcpStream::connect(address).await.unwrap());
+        }
+        for client in &mut clients {
+            let (refused, _) = host.accept().await.unwrap();
+            // Theirs, and those of two connections at most.
+            assert!(descriptors() <= before + 6 + 2 * 2 + 1, "{} and {before}", descriptors());
+            drop(refused);
+            let _ = client.read(&mut [0; 8]).await;
+        }
+        // One place is the listener's, which waits with it.
+        while places.available_permits() < 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(descriptors() <= before + 6, "{} and {before}", descriptors());
+        drop(guard);
+        drop(clients);
+        std::fs::remove_file(path).unwrap();
+    }
 }

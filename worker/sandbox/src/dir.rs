@@ -26,6 +26,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_blocking as blocking;
 
+use super::code::Places;
 use super::disk::{self, Disk};
 use super::run_dir;
 use crate::process;
@@ -42,6 +43,29 @@ pub(super) struct WorkerDir {
     pub path: PathBuf,
     /// Directories and boxes of sessions that are not gone yet.
     pub remains: TaskTracker,
+    left: Arc<Left>,
+}
+
+/// Directories of ended sessions that could not be removed, as when this process has no descriptor left. Each is tried again
+/// when a further session begins or ends, and when the worker stops. Their users are nobody else's as long.
+#[derive(Debug, Default)]
+struct Left(Mutex<Vec<(PathBuf, Arc<User>)>>);
+
+impl Left {
+    fn add(&self, root: &Path, user: &Arc<User>) {
+        self.lock().push((root.to_owned(), Arc::clone(user)));
+    }
+
+    /// Removes what can be removed by now.
+    fn tidy(&self) {
+        let tried = std::mem::take(&mut *self.lock());
+        let still: Vec<_> = tried.into_iter().filter(|(root, _)| try_remove(root).is_err()).collect();
+        self.lock().extend(still);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(PathBuf, Arc<User>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl WorkerDir {
@@ -54,7 +78,7 @@ impl WorkerDir {
             let tail = if n == 0 { String::new() } else { format!("-{n}") };
             let path = run_dir.join(format!("x-{}-{}{tail}", me.pid, me.started));
             match make_dir(&path, 0o711, false) {
-                Ok(()) => return Ok(Self { path, remains: TaskTracker::new() }),
+                Ok(()) => return Ok(Self { path, remains: TaskTracker::new(), left: Arc::default() }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),
             }
@@ -94,6 +118,7 @@ impl WorkerDir {
             let _ = fs::remove_file(self.path.join(file));
         }
         let _ = fs::remove_dir_all(self.programs());
+        self.left.tidy();
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -131,8 +156,12 @@ fn remove_leftovers(run_dir: &Path) {
             super::cgroup::remove_tree(Path::new(group));
         }
         let killed = process::kill_users_of(&dir);
-        remove_dir(&dir);
-        tracing::info!(worker.pid = owner.pid, processes = killed, "removed the boxes of a dead worker");
+        match remove_dir(&dir) {
+            Ok(()) => tracing::info!(worker.pid = owner.pid, processes = killed, "removed the boxes of a dead worker"),
+            Err(error) => tracing::warn!(
+                worker.pid = owner.pid, %error, "what a dead worker left is not gone; the next worker tries again"
+            ),
+        }
     }
 }
 
@@ -223,8 +252,10 @@ pub struct SessionDir {
     pub io: PathBuf,
     pub(super) name: String,
     pub(super) user: Arc<User>,
+    pub(super) places: Places,
     /// Held until nothing of it is left.
     remains: TaskTrackerToken,
+    left: Arc<Left>,
     is_removed: bool,
 }
 
@@ -241,6 +272,7 @@ impl SessionDir {
         if root.as_os_str().len() > MAX_PATH {
             bail!("{} is too long for sockets in it: choose a shorter run directory", root.display());
         }
+        worker.left.tidy();
         let user = Arc::new(users.claim()?);
         make_dir(&root, 0o710, false).with_context(|| format!("creating {}", root.display()))?;
         let dir = Self {
@@ -250,7 +282,9 @@ impl SessionDir {
             root,
             name: name.to_owned(),
             user,
+            places: Places::default(),
             remains: worker.remains.token(),
+            left: Arc::clone(&worker.left),
             is_removed: false,
         };
         dir.fill().with_context(|| format!("filling {}", dir.root.display()))?;
@@ -296,32 +330,34 @@ impl SessionDir {
     /// runs as the session's own user is killed.
     pub async fn remove(mut self) {
         self.is_removed = true;
-        let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
         // In a task of its own, for whoever asked may be gone before there is a thread for it.
-        let removing = tokio::spawn(blocking::run_at_last(move || {
-            end_session(&root, &user);
-            drop(remains);
-        }));
+        let removing = tokio::spawn(blocking::run_at_last(self.ending()));
         let _ = removing.await;
     }
-}
 
-fn end_session(root: &Path, user: &User) {
-    if user.is_own() {
-        // Programs without a box may have left some.
-        process::kill_user(user.uid);
+    /// What ends the session, on a thread that may block.
+    fn ending(&self) -> impl FnOnce() + Send + use<> {
+        let (root, user) = (self.root.clone(), Arc::clone(&self.user));
+        let (remains, left) = (self.remains.clone(), Arc::clone(&self.left));
+        move || {
+            if user.is_own() {
+                // Programs without a box may have left some.
+                process::kill_user(user.uid);
+            }
+            left.tidy();
+            if let Err(error) = remove_dir(&root) {
+                tracing::warn!(%error, "a session's directory cannot be removed yet; it is tried again");
+                left.add(&root, &user);
+            }
+            drop(remains);
+        }
     }
-    remove_dir(root);
 }
 
 impl Drop for SessionDir {
     fn drop(&mut self) {
         if !self.is_removed {
-            let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
-            blocking::detach("session-end", move || {
-                end_session(&root, &user);
-                drop(remains);
-            });
+            blocking::detach("session-end", self.ending());
         }
     }
 }
@@ -334,15 +370,21 @@ fn make_dir(path: &Path, mode: u32, recursive: bool) -> io::Result<()> {
 
 /// Removes a directory against dying processes that still write into it, and against modes that shut out their
 /// own owner. Follows no links.
-pub(super) fn remove_dir(dir: &Path) {
-    for attempt in 0..50 {
-        match disk::remove(dir) {
-            Ok(()) => return,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
-            Err(e) if attempt == 49 => tracing::warn!(error = %e, "a session's directory could not be removed"),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+///
+/// # Errors
+/// When something of it is still there after a second.
+pub(super) fn remove_dir(dir: &Path) -> io::Result<()> {
+    for _ in 0..49 {
+        if try_remove(dir).is_ok() {
+            return Ok(());
         }
+        std::thread::sleep(Duration::from_millis(20));
     }
+    try_remove(dir)
+}
+
+fn try_remove(dir: &Path) -> io::Result<()> {
+    disk::remove(dir).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]
@@ -400,7 +442,39 @@ mod tests {
             assert_eq!(one.disk().used().await, disk::DiskUse::default());
         });
         drop(worker);
-        remove_dir(&run_dir);
+        remove_dir(&run_dir).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_removed_goes_with_a_later_session_or_the_worker() {
+        let run_dir = run_dir();
+        let worker = WorkerDir::prepare(std::slice::from_ref(&run_dir)).unwrap();
+        let users = Arc::new(Users::prepare().unwrap());
+        // No directory, which the removal of one cannot take away, as it cannot without descriptors.
+        let block = |dir: &SessionDir| {
+            fs::rename(&dir.root, dir.root.with_extension("away")).unwrap();
+            fs::write(&dir.root, "in the way").unwrap();
+        };
+        let unblock = |root: &Path| {
+            fs::remove_file(root).unwrap();
+            fs::rename(root.with_extension("away"), root).unwrap();
+        };
+        let one = SessionDir::create(&worker, &users, "s-1").unwrap();
+        let (root, uid) = (one.root.clone(), one.owner().0);
+        block(&one);
+        one.remove().await;
+        assert!(root.exists());
+        let two = SessionDir::create(&worker, &users, "s-2").unwrap();
+        assert!(!process::is_root() || two.owner().0 != uid, "the user's files are still there");
+        unblock(&root);
+        block(&two);
+        let last = two.root.clone();
+        two.remove().await;
+        assert!(!root.exists() && last.exists());
+        unblock(&last);
+        drop(worker);
+        assert_eq!(fs::read_dir(&run_dir).unwrap().count(), 0);
+        fs::remove_dir(&run_dir).unwrap();
     }
 
     #[test]
@@ -414,6 +488,6 @@ mod tests {
         }
         remove_leftovers(&root);
         assert!(mine.exists() && !stale.exists());
-        remove_dir(&root);
+        remove_dir(&root).unwrap();
     }
 }

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -84,6 +84,11 @@ const UPSTREAM_PORTS: u16 = 3200;
 const OWN_PORTS: u16 = 2800;
 const CDP_PORT: u16 = 9222;
 
+/// Connections that the boxes of a session may have open through this process, all together. Each takes two descriptors.
+pub const SESSION_CONNECTIONS: usize = browser::CONNECTIONS + code::CONNECTIONS + CDP_CONNECTIONS;
+/// Those among them that lead to the session's browser.
+pub const CDP_CONNECTIONS: usize = 72;
+
 /// How long the probe at start may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 
@@ -98,10 +103,10 @@ pub enum SandboxMode {
     Off,
 }
 
-/// What serves the way out of a box. Called with a listener on the box's loopback and the number of connections that may
-/// be open through it, it serves that listener until the guard is dropped, without the hosts that are refused to it. The
-/// egress proxy of `weir-fetch` hands out such doors.
-pub type EgressDoor = Arc<dyn Fn(TcpListener, usize, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
+/// What serves the way out of a box. Called with a listener on the box's loopback and the places for connections through
+/// it, which listeners may share, it serves that listener until the guard is dropped, without the hosts that are refused
+/// to it. The egress proxy of `weir-fetch` hands out such doors.
+pub type EgressDoor = Arc<dyn Fn(TcpListener, Arc<Semaphore>, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
 
 /// Which hosts one way out refuses whatever its door lets through: names in small letters, without a port.
 pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;

@@ -4,9 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use weir_shared::descriptors;
 
 use crate::exec::{self, Program, StartBox, StartedBox};
-use crate::sandbox::{CodeBox, CodeSpec, Exit, Sandbox, SessionDir};
+use crate::relay;
+use crate::sandbox::{self, CodeBox, CodeSpec, Exit, Sandbox, SessionDir};
+
+/// Descriptors of the boxes themselves: pipes, sockets and listeners.
+const OWN: usize = 64;
+// What a session's boxes, clients and viewers may hold is no more than machines are asked for: a connection through a box
+// takes two, and so does a client of the relay.
+const _: () = assert!(
+    OWN + 2 * (sandbox::SESSION_CONNECTIONS + relay::CLIENTS) + relay::live::VIEWERS
+        <= descriptors::PER_SESSION as usize
+        && sandbox::CDP_CONNECTIONS > relay::CLIENTS
+);
 
 /// The code boxes of one session.
 pub(super) struct Boxes {

@@ -7,6 +7,7 @@ use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::interact::ScrapeContext;
 use weir_shared::domain::location::Location;
+use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::sessions::scrape_context;
@@ -16,8 +17,11 @@ use crate::browser::cdp::Cdp;
 use crate::browser::{Companion, RenderError, RenderRequest, ScreenshotRequest};
 use crate::fetch::CallerHeaders;
 
-/// Bound on all of it, the scrape's wait included; the API waits 40 s for the session.
-const PATIENCE: Duration = Duration::from_secs(34);
+/// Bound on all of it, unless the scrape's wait leaves less than [`LOADING`] of it: a call without a timeout of its own waits
+/// 32.5 s, and is to hear what came of it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What is left for the page beside the scrape's wait. The API waits 40 s for the session.
+const LOADING: Duration = Duration::from_secs(4);
 /// How long a browser may take to put on its appearance.
 const APPEARING: Duration = Duration::from_secs(10);
 /// Longest wait that is repeated (wire 8.4).
@@ -39,11 +43,11 @@ impl Scrape {
     /// # Errors
     /// When nothing is, or it cannot be read.
     pub async fn load(resources: &SessionResources, page: PageId) -> Result<Self, OpenError> {
-        let deadline = clock::deadline(PATIENCE);
         let kept = scrape_context::load(&resources.db, &resources.blobs, page, resources.db.now()).await?;
         let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
         let kept = kept.ok_or_else(gone)?;
         let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
+        let deadline = clock::deadline(patience(&kept.options));
         Ok(Self { kept, url, end, deadline })
     }
 
@@ -51,6 +55,16 @@ impl Scrape {
     pub fn request(&self) -> RenderRequest {
         request(&self.kept, self.url.clone(), self.deadline)
     }
+}
+
+/// The wait of a scrape that is repeated.
+fn wait_of(options: &ScrapeOptions) -> Duration {
+    Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR)
+}
+
+/// How long bringing it back may take.
+fn patience(options: &ScrapeOptions) -> Duration {
+    PATIENCE.max(wait_of(options) + LOADING)
 }
 
 /// Why a scrape was not brought back, in a sentence for the caller.
@@ -78,7 +92,7 @@ fn request(kept: &ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
     let options = &kept.options;
     let certificates = options.certificates();
     RenderRequest {
-        wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),
+        wait_for: wait_of(options),
         mobile: options.mobile,
         certificates,
         location: options.location.as_ref().map(|place| (place.country.clone(), place.languages.clone())),
@@ -99,10 +113,16 @@ fn request(kept: &ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_shared::domain::scrape::{Certificates, Format, ScrapeOptions};
+    use weir_shared::domain::scrape::{Certificates, Format};
     use weir_shared::domain::screenshot::{Screenshot, Viewport};
 
     use super::*;
+
+    #[test]
+    fn a_page_that_does_not_come_back_is_told_to_the_call_that_asked_for_it() {
+        let of = |wait_for| patience(&ScrapeOptions { wait_for, ..ScrapeOptions::default() });
+        assert_eq!([0, 26_000, 30_000, 60_000].map(|wait| of(wait).as_secs()), [30, 30, 34, 34]);
+    }
 
     #[test]
     fn the_page_appears_as_it_was_scraped() {

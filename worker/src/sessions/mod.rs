@@ -42,7 +42,7 @@ use weir_shared::time::Timestamp;
 
 pub use profile::Vault;
 pub use resources::{OpenError, SessionResources};
-use save::Archive;
+use save::Ending;
 pub use session::{PromptError, Session};
 use warm::WarmPool;
 
@@ -117,7 +117,7 @@ impl Sessions {
 
     async fn open_now(self: Arc<Self>, id: SessionId, language: Option<Language>) -> Result<(), OpenError> {
         if self.draining.is_cancelled() || self.fenced.is_cancelled() {
-            self.give_up(id).await;
+            self.give_up(id, None).await;
             return Err(OpenError::Stopping);
         }
         let row = rows::load(&self.resources.db, id).await?.ok_or(OpenError::NotOpening)?;
@@ -131,7 +131,9 @@ impl Sessions {
             Ok(session) => session,
             Err(error) => {
                 tracing::warn!(session.id = %id, %error, "a session could not be opened");
-                self.give_up(id).await;
+                // Kept with the row: its caller may have gone, and another one asks for the same scrape.
+                let why = if let OpenError::Replay(why) = &error { Some(why.clone()) } else { None };
+                self.give_up(id, why).await;
                 return Err(error);
             }
         };
@@ -157,9 +159,10 @@ impl Sessions {
         Ok(activated)
     }
 
-    /// A session that never came to life is destroyed, unbilled.
-    async fn give_up(&self, id: SessionId) {
-        if let Err(error) = self.destroy(id, EndReason::NotOpened).await {
+    /// A session that never came to life is destroyed, unbilled, with what is to be said of it.
+    async fn give_up(&self, id: SessionId, warning: Option<String>) {
+        let ending = Ending { archive: None, warning };
+        if let Err(error) = save::destroy(&self.resources.db, id, EndReason::NotOpened, &ending).await {
             tracing::warn!(session.id = %id, %error, "a session that did not open is left to the sweeper");
         }
     }
@@ -176,15 +179,15 @@ impl Sessions {
             session.kill().await;
             return;
         };
-        let (reason, archived) = match end {
+        let (reason, ending) = match end {
             Some(end) => end,
             None => {
                 tracing::error!(session.id = %session.id, "what looks after a session broke; the session is ended");
                 lasting::again("kill of a session", || session.kill()).await;
-                (EndReason::Crashed, None)
+                (EndReason::Crashed, session.cut_short())
             }
         };
-        lasting::again("end of a session", || self.write_end(session.id, reason, archived.as_ref())).await;
+        lasting::again("end of a session", || self.write_end(session.id, reason, &ending)).await;
         // Forgotten only after its row has ended: a session that is active in the rows and unknown here counts as lost.
         self.lock().remove(&session.id);
         session.ended();
@@ -193,7 +196,7 @@ impl Sessions {
     }
 
     /// Waits for what ends the session and shuts it.
-    async fn until_shut(&self, session: &Session) -> (EndReason, Option<Archive>) {
+    async fn until_shut(&self, session: &Session) -> (EndReason, Ending) {
         let reason = session.until_end().await;
         session.takes_no_more_calls();
         self.write_close(session.id, reason).await;
@@ -201,10 +204,10 @@ impl Sessions {
     }
 
     /// Destroys the row, with the profile's state. Tried until it is written, or the others do it.
-    async fn write_end(&self, id: SessionId, reason: EndReason, archived: Option<&Archive>) {
+    async fn write_end(&self, id: SessionId, reason: EndReason, ending: &Ending) {
         let mut pause = Duration::from_millis(100);
         loop {
-            match save::destroy(&self.resources.db, id, reason, archived).await {
+            match save::destroy(&self.resources.db, id, reason, ending).await {
                 Ok(()) => break,
                 Err(error) if self.fenced.is_cancelled() => {
                     tracing::warn!(session.id = %id, %error, "the session's end is left to the others");
@@ -235,10 +238,6 @@ impl Sessions {
         }
     }
 
-    async fn destroy(&self, id: SessionId, reason: EndReason) -> StoreResult<()> {
-        save::destroy(&self.resources.db, id, reason, None).await
-    }
-
     /// Ends the session in good order and waits until its row says so; one that is being opened is ended once it is open.
     /// `false`: it is not open here.
     pub async fn close(&self, id: SessionId, reason: EndReason) -> bool {
@@ -262,7 +261,8 @@ impl Sessions {
             tracing::warn!(sessions = left.len(), "some sessions did not end in time; they are killed");
             for session in left {
                 session.kill().await;
-                if let Err(error) = self.destroy(session.id, EndReason::WorkerStopped).await {
+                let (reason, ending) = (EndReason::WorkerStopped, session.cut_short());
+                if let Err(error) = save::destroy(&self.resources.db, session.id, reason, &ending).await {
                     tracing::warn!(session.id = %session.id, %error, "a session's end is left to the sweeper");
                 }
             }

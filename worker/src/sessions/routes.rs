@@ -99,7 +99,11 @@ async fn execute(
         Ok(Some(Err(error))) => {
             metrics.executed(language.as_str(), "error");
             tracing::warn!(session.id = %id, %error, "code could not be run");
-            let refusal = if error == ExecError::Busy { Refusal::Conflict } else { Refusal::Failed };
+            let refusal = match error {
+                ExecError::Busy => Refusal::Conflict,
+                ExecError::Blocked => Refusal::PageBlocked,
+                _ => Refusal::Failed,
+            };
             Err(Refused::new(refusal, error))
         }
         Ok(None) => Err(ended()),

@@ -18,8 +18,19 @@ use weir_shared::store::{Db, StoreError, StoreResult, sessions};
 /// Pauses between two tries to store an archive: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
+/// What callers hear of a profile that was to be saved.
+pub(super) const NOT_SAVED: &str = "The profile could not be saved; its last version stays.";
+
+/// What is written with a session's end besides its bill.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    pub archive: Option<Archive>,
+    /// For the caller, beside what was said of the session before.
+    pub warning: Option<String>,
+}
+
 /// An archive in the blobs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Archive {
     pub blob: String,
     pub size: i64,
@@ -48,9 +59,11 @@ impl Archive {
     }
 }
 
-/// Destroys a session's row, in one transaction with the publication of its archive, if there is one. After an error it
-/// may be called again.
-pub(super) async fn destroy(db: &Db, id: SessionId, reason: EndReason, archive: Option<&Archive>) -> StoreResult<()> {
+/// Destroys a session's row, in one transaction with the publication of its archive, if there is one, and with what is to be
+/// said of its end. After an error it may be called again.
+pub(super) async fn destroy(db: &Db, id: SessionId, reason: EndReason, ending: &Ending) -> StoreResult<()> {
+    let Ending { archive, warning } = ending;
+    let mut warning = warning.as_deref();
     if archive.is_some() {
         db.faults().reach(FaultPoint::BetweenBlobAndRow)?;
     }
@@ -59,7 +72,11 @@ pub(super) async fn destroy(db: &Db, id: SessionId, reason: EndReason, archive: 
         let published = profiles::publish(&mut tx, id, &archive.blob, archive.size, db.now()).await?;
         if published == Published::Refused {
             tracing::warn!(session.id = %id, "the profile is not saved: it is somebody else's to save, or it took too long");
+            warning = Some(NOT_SAVED);
         }
+    }
+    if let Some(text) = warning {
+        sessions::warn(&mut tx, id, text).await?;
     }
     sessions::destroy(&mut tx, id, reason, db.now()).await?;
     tx.commit().await
@@ -135,7 +152,11 @@ mod tests {
         let packed = |text: &str| text.as_bytes().to_vec();
         let soon = || clock::deadline(Duration::from_secs(60));
         let store = async |key: &str| Archive::store(&db, &blobs, key.to_owned(), packed(key), soon()).await.unwrap();
-        let end = async |id, archive: &Archive| destroy(&db, id, EndReason::Deleted, Some(archive)).await;
+        let end = async |id, archive: &Archive| {
+            let ending = Ending { archive: Some(archive.clone()), warning: None };
+            destroy(&db, id, EndReason::Deleted, &ending).await
+        };
+        let said = async |id| sessions::load(&db, id).await.unwrap().unwrap().warning;
         let saved = async || profiles::current(&db, team, "p").await.unwrap().map(|version| version.blob);
         let kept = async |after_ms| {
             waste::remove(&db, &blobs, db.now().plus_ms(after_ms)).await.unwrap();
@@ -150,6 +171,7 @@ mod tests {
         // Saved a second time, as by a worker that did not hear of its commit.
         end(first, &archive).await.unwrap();
         assert_eq!((saved().await, kept(waste::OWNERLESS_MS).await), (Some("one".to_owned()), [true, false, false]));
+        assert_eq!(said(first).await, None);
 
         // The archive that it replaces goes, whoever hears of the commit.
         let (second, archive) = (place(&db, team).await, store("two").await);
@@ -166,6 +188,7 @@ mod tests {
         assert_eq!(kept(waste::OWNERLESS_MS).await, [false, true, false]);
         end(third, &archive).await.unwrap();
         assert_eq!(saved().await.as_deref(), Some("two"));
+        assert_eq!(said(third).await.as_deref(), Some(NOT_SAVED));
         db.close().await;
         std::fs::remove_dir_all(root).unwrap();
     }

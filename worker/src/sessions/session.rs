@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blocking;
@@ -24,9 +24,10 @@ use url::Url;
 use super::boxes::Boxes;
 use super::continuation;
 use super::cookies::settable;
+use super::profile::ProfileError;
 use super::proxy_route::{SessionRoute, Wanted};
 use super::resources::{OpenError, SessionResources};
-use super::save::Archive;
+use super::save::{Archive, Ending, NOT_SAVED};
 use super::start::{load, owner, start_cold};
 use super::warm::WarmPool;
 use crate::agent::{self, AgentError, Home, Keep, Limits};
@@ -199,6 +200,7 @@ impl Session {
             activity,
             live,
             budget: Budget::of(row.team_id),
+            places: Arc::new(Semaphore::new(relay::CLIENTS)),
             ended: ended.clone(),
         });
         let path = dir.io.join("cdp.sock");
@@ -288,7 +290,7 @@ impl Session {
                     live.announce(text);
                 }
             };
-            let limits = Limits { home, deadline, meter, keep };
+            let limits = Limits { home, deadline, meter, keep, free: self.runners.free() };
             Ok(agent::work(cdp, model, task, limits, tell).await?)
         };
         tokio::select! {
@@ -379,17 +381,18 @@ impl Session {
         }
     }
 
-    /// Ends the browser: by asking it when a profile is to be saved, by force otherwise. Returns the archive that is
-    /// to be published. Every process and the directory are gone when this returns.
-    pub(super) async fn shut(&self, resources: &SessionResources, reason: EndReason) -> Option<Archive> {
+    /// Ends the browser: by asking it when a profile is to be saved, by force otherwise. Returns what is to be written with
+    /// its end. Every process and the directory are gone when this returns.
+    pub(super) async fn shut(&self, resources: &SessionResources, reason: EndReason) -> Ending {
         self.runners.close().await;
-        let mut archive = None;
+        let mut ending = Ending::default();
         if let Some(profile) = self.profile.as_ref().filter(|profile| profile.save_changes)
             && reason != EndReason::Crashed
         {
             match self.close_and_pack(resources, profile).await {
-                Ok(packed) => archive = Some(packed),
+                Ok(packed) => ending.archive = Some(packed),
                 Err(error) => {
+                    ending.warning = Some(not_saved(&error));
                     resources.metrics.profile_failures.inc();
                     tracing::warn!(
                         session.id = %self.id, error = format!("{error:#}"),
@@ -399,7 +402,13 @@ impl Session {
             }
         }
         self.kill().await;
-        archive
+        ending
+    }
+
+    /// What is said of a session that had to be killed at the end.
+    pub(super) fn cut_short(&self) -> Ending {
+        let saves = self.profile.as_ref().is_some_and(|profile| profile.save_changes);
+        Ending { archive: None, warning: saves.then(|| NOT_SAVED.to_owned()) }
     }
 
     async fn close_and_pack(&self, resources: &SessionResources, profile: &ProfileUse) -> anyhow::Result<Archive> {
@@ -450,6 +459,16 @@ impl Session {
     }
 }
 
+/// What the caller hears of it: what their own doing is by name, the rest is ours.
+fn not_saved(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<ProfileError>() {
+        Some(why @ (ProfileError::TooLarge | ProfileError::TooMany)) => {
+            format!("The profile could not be saved, and its last version stays: {why}.")
+        }
+        _ => NOT_SAVED.to_owned(),
+    }
+}
+
 /// What runs is use, however quiet it is: keeps the session from being idle, and never ends.
 async fn stays_busy(handle: &SessionHandle) {
     loop {
@@ -465,4 +484,21 @@ pub enum PromptError {
     Busy,
     #[error(transparent)]
     Agent(#[from] AgentError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_that_is_too_large_is_told_with_its_bound() {
+        for (error, words) in [
+            (ProfileError::TooLarge.into(), "larger than 100 MiB"),
+            (ProfileError::TooMany.into(), "more than 20000 files"),
+        ] {
+            let said = not_saved(&error);
+            assert!(said.starts_with("The profile could not be saved") && said.contains(words), "{said}");
+        }
+        assert_eq!(not_saved(&anyhow::anyhow!("/a/path is gone")), NOT_SAVED);
+    }
 }

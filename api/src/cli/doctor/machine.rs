@@ -28,7 +28,8 @@ const BROWSERS: &[&str] =
 const BROWSER_FOLDERS: &[&str] = &["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/chrome-headless-shell"];
 
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let mut checks = vec![("disk", disk(settings)), ("open files", open_files(descriptors::allowed()))];
+    let mut checks =
+        vec![("disk", disk(settings)), ("open files", open_files(descriptors::allowed(), settings.worker.sessions))];
     checks.push(("chromium", chromium(settings.browser.chromium.as_deref())));
     checks.push(("sandbox", sandbox(settings.browser.sandbox)));
     match examine().await {
@@ -101,18 +102,23 @@ async fn examine() -> anyhow::Result<Option<Examination>> {
     Ok(Some(serde_json::from_slice(&output.stdout).context("weir-worker is of another release")?))
 }
 
-/// The program has raised its own limit to the hard one.
-fn open_files(allowed: u64) -> Finding {
-    match allowed {
-        descriptors::LEAST.. => Finding::good(format!("{allowed} at once")),
-        _ => Finding::weak(
-            format!("{allowed} at once, connections included"),
-            format!(
-                "raise the hard limit to 65536 (LimitNOFILE of systemd, --ulimit nofile= of containers, {} at least)",
-                descriptors::LEAST
-            ),
-        ),
+/// The program has raised its own limit to the hard one. Where a worker with so many sessions runs, those may take their part.
+fn open_files(allowed: u64, sessions: usize) -> Finding {
+    let needed = descriptors::needed(sessions);
+    if allowed >= needed {
+        return Finding::good(format!("{allowed} at once"));
     }
+    let raise = "raise the hard limit to 65536 (LimitNOFILE of systemd, --ulimit nofile= of containers";
+    if allowed >= descriptors::LEAST {
+        return Finding::weak(
+            format!("{allowed} at once, and {sessions} sessions in one worker may take them all"),
+            format!("{raise}, {needed} at least for so many), or lower WEIR_SESSIONS_PER_WORKER"),
+        );
+    }
+    Finding::weak(
+        format!("{allowed} at once, connections included"),
+        format!("{raise}, {} at least)", descriptors::LEAST),
+    )
 }
 
 fn is_program(path: &Path) -> bool {
@@ -249,8 +255,12 @@ mod tests {
 
     #[test]
     fn a_low_limit_of_open_files_is_told_with_its_mend() {
-        let states = [1_024, 4_095, 4_096, 65_536, u64::MAX].map(|allowed| open_files(allowed).parts().0);
+        let states = [1_024, 4_095, 4_096, 65_536, u64::MAX].map(|allowed| open_files(allowed, 0).parts().0);
         assert_eq!(states, ["weak", "weak", "ok", "ok", "ok"]);
-        assert!(open_files(1_024).parts().2.is_some_and(|mend| mend.contains("LimitNOFILE")));
+        assert!(open_files(1_024, 0).parts().2.is_some_and(|mend| mend.contains("LimitNOFILE")));
+        // What the sessions of one worker may hold counts.
+        let states = [4_096, 18_495, 18_496, 65_536].map(|allowed| open_files(allowed, 12).parts().0);
+        assert_eq!(states, ["weak", "weak", "ok", "ok"]);
+        assert!(open_files(4_096, 12).parts().2.is_some_and(|mend| mend.contains("WEIR_SESSIONS_PER_WORKER")));
     }
 }

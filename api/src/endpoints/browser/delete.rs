@@ -30,6 +30,9 @@ struct Body {
     /// The browser is still shutting down and its profile being saved; the numbers are final.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cleanup_queued: bool,
+    /// What was asked for and is not so, as a profile that could not be saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// The form with the id in the path in the API's document.
@@ -96,6 +99,7 @@ pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId)
         session_duration_ms: bill.duration_ms,
         credits_billed: bill.credits,
         cleanup_queued: row.is_live(),
+        warning: row.warning,
     }))
 }
 

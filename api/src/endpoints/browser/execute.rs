@@ -145,6 +145,11 @@ pub(in crate::endpoints) async fn run(
                 let text = "Other code is still running in this session; this was not run. Please try again.";
                 Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(BUSY_SECONDS))
             }
+            Some(Refusal::PageBlocked) => {
+                let text = "Failed to execute code in browser session: a page of it did not answer, because a script of \
+                    the page ran without end. Nothing was run. The script was stopped where that was possible.";
+                Err(ApiError::new(ErrorCode::BrowserFailed, text))
+            }
             Some(Refusal::UnknownSession) => {
                 // Its worker was restarted, or another one has its address now: billed up to the last use only.
                 destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;

@@ -29,6 +29,9 @@ const OTHERS_LOOK: Duration = Duration::from_millis(100);
 /// How long after its beginning a call still turns to another worker that is there: one may be lost late.
 const OTHERS_BOUND: Duration = Duration::from_secs(30);
 
+const ACTED: &str = "Failed to create browser session: the scrape was being brought back, and its actions may have been \
+    done. Look at the site first; the same request does them again.";
+
 /// A session to be made.
 pub struct Wanted {
     pub session: CreateSession,
@@ -76,12 +79,8 @@ pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<Se
                 let text = "Failed to create browser session.";
                 break Err(("failed", ApiError::new(ErrorCode::BrowserFailed, text)));
             }
-            Err(NotOpened::Acted) => {
-                // Clients send again what is answered 502 (wire 1.6).
-                let text = "Failed to create browser session: the scrape was being brought back, and its actions may have \
-                    been done. Look at the site first; the same request does them again.";
-                break Err(("failed", ApiError::new(ErrorCode::Unavailable, text)));
-            }
+            // Clients send again what is answered 502 (wire 1.6).
+            Err(NotOpened::Acted) => break Err(("failed", ApiError::new(ErrorCode::Unavailable, ACTED))),
             Err(NotOpened::NotReplayed(text)) => break Err(("failed", ApiError::new(ErrorCode::Conflict, text))),
             Err(NotOpened::Store(error)) => break Err(("failed", error)),
         }
@@ -282,6 +281,12 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         }
     };
     destroy_row(app, id, EndReason::NotOpened, app.db.now()).await?;
+    if matches!(failure, NotOpened::Acted) {
+        // For the next call, when this one's caller has gone.
+        let mut tx = app.db.begin().await.map_err(ApiError::from)?;
+        sessions::warn(&mut tx, id, ACTED).await.map_err(ApiError::from)?;
+        tx.commit().await.map_err(ApiError::from)?;
+    }
     if matches!(failure, NotOpened::Failed | NotOpened::Acted | NotOpened::Lost) {
         // The worker may have started a browser all the same; it is ended in the background.
         let (app, address) = (app.clone(), placed.address.clone());

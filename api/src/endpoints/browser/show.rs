@@ -22,6 +22,9 @@ struct Body {
     session_duration_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credits_billed: Option<i64>,
+    /// What was asked for and is not so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// What the API's document says of it.
@@ -45,5 +48,6 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
         session,
         session_duration_ms: bill.map(|b| b.duration_ms),
         credits_billed: bill.map(|b| b.credits),
+        warning: row.warning,
     }))
 }

@@ -48,6 +48,9 @@ const RUN_AT_LEAST: Duration = Duration::from_secs(1);
 /// What is kept of the time for a run that begins at the last moment, and for its answer.
 const LAST_RUN: Duration = Duration::from_secs(2);
 
+/// How long the failure of an opening that nobody has waited for is kept for the next call.
+const FAILURE_KEPT_MS: i64 = 600_000;
+
 const NO_MODEL: &str = "Prompts need a language model, and none is configured on this server (WEIR_LLM_URL, \
     WEIR_LLM_MODEL). Code works without one.";
 
@@ -209,6 +212,14 @@ async fn session(
             return load_own(app, caller, row.id).await;
         }
         let (profile, acts) = check_replay(app, caller, page).await?;
+        // Not begun anew silently: this call may be the first to hear of it, and what was done is done again.
+        if let Some(why) = untold_failure(app, caller, page).await? {
+            let again = if acts { " and repeats the scrape's actions" } else { "" };
+            let text = format!(
+                "{why} This came of an earlier call, which had gone by then. The same request begins anew{again}."
+            );
+            return Err(ApiError::new(ErrorCode::Conflict, text));
+        }
         let language = match &wanted.instruction {
             Instruction::Code { language, .. } => Some(*language),
             Instruction::Prompt(_) => None,
@@ -223,11 +234,22 @@ async fn session(
             Ok(started) => match started.map_err(|e| ApiError::internal(&e))? {
                 // Another call was first: its session is there, or on its way.
                 Err(error) if error.code() == ErrorCode::Conflict && has_session(app, page).await? => {}
-                started => return started,
+                Err(error) => {
+                    // This caller hears it.
+                    untold_failure(app, caller, page).await?;
+                    return Err(error);
+                }
+                Ok(row) => return Ok(row),
             },
             Err(_) => return Err(still_opening()),
         }
     }
+}
+
+/// Why the session of an earlier call did not open, if that call did not wait for it. Nobody is told it a second time.
+async fn untold_failure(app: &App, caller: &Caller, page: PageId) -> ApiResult<Option<String>> {
+    let since = app.db.now().plus_ms(-FAILURE_KEPT_MS);
+    Ok(sessions::take_failure(&app.db, caller.team_id(), page, since).await?)
 }
 
 async fn has_session(app: &App, page: PageId) -> ApiResult<bool> {

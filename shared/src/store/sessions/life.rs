@@ -1,12 +1,12 @@
 //! The moves of a session, each guarded by the state it starts from, and its bill.
 
 use crate::domain::session::{self, Bill, EndReason, SessionKind, SessionMove, SessionState};
-use crate::ids::{KeyId, SessionId, TeamId};
-use crate::on_db;
+use crate::ids::{KeyId, PageId, SessionId, TeamId};
 use crate::store::accounts::credits::{self, Charge};
 use crate::store::accounts::team_lock;
-use crate::store::{StoreResult, Tx};
+use crate::store::{Db, StoreResult, Tx};
 use crate::time::Timestamp;
+use crate::{on_db, on_pool};
 
 /// What the worker has found for a session.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,6 +86,43 @@ pub async fn begin_close(tx: &mut Tx, id: SessionId, reason: EndReason, at: Time
         sqlx::query(SQL).bind(id).bind(bill.ended_at).bind(reason).execute(conn).await?.rows_affected()
     });
     Ok(done == 1)
+}
+
+/// Adds to what is to be said of a session, with its end at the latest. Told again after that, it changes nothing.
+pub async fn warn(tx: &mut Tx, id: SessionId, text: &str) -> StoreResult<()> {
+    const SQL: &str = sql!(
+        "UPDATE browser_session SET warning = COALESCE(warning || ' ', '') || $2 WHERE id = $1 AND (state <> ",
+        SessionState::Destroyed.sql(),
+        " OR warning IS NULL)"
+    );
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(text).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// Why a session of this page did not open, where nobody has heard of it and it was placed after `since`. It is told once:
+/// whoever takes it says it to its caller.
+pub async fn take_failure(db: &Db, team: TeamId, page: PageId, since: Timestamp) -> StoreResult<Option<String>> {
+    const FIND: &str = sql!(
+        "SELECT warning FROM browser_session WHERE team_id = $1 AND created_at > $2 AND page_id = $3 \
+         AND opened_at IS NULL AND end_reason = ",
+        EndReason::NotOpened.sql(),
+        " AND warning IS NOT NULL ORDER BY created_at DESC LIMIT 1"
+    );
+    const TAKE: &str = sql!(
+        "UPDATE browser_session SET warning = NULL WHERE team_id = $1 AND created_at > $2 AND page_id = $3 \
+         AND opened_at IS NULL AND end_reason = ",
+        EndReason::NotOpened.sql(),
+        " AND warning IS NOT NULL"
+    );
+    let found: Option<(String,)> =
+        on_pool!(db, |pool| { sqlx::query_as(FIND).bind(team).bind(since).bind(page).fetch_optional(pool).await? });
+    let Some((why,)) = found else { return Ok(None) };
+    let mut tx = db.begin().await?;
+    let taken = on_db!(&mut tx, |conn| {
+        sqlx::query(TAKE).bind(team).bind(since).bind(page).execute(conn).await?.rows_affected()
+    });
+    tx.commit().await?;
+    Ok((taken > 0).then_some(why))
 }
 
 /// What a destroyed session came to.

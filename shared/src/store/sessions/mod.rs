@@ -17,7 +17,7 @@ pub mod scrape_context;
 mod tests;
 
 pub use counts::{SessionCounts, by_worker, counts, live_count};
-pub use life::{Ended, Found, activate, begin_close, destroy, touch};
+pub use life::{Ended, Found, activate, begin_close, destroy, take_failure, touch, warn};
 pub use overdue::{
     CLOSING_MS, OPENING_MS, OVERDUE_MS, end_orphans, end_overdue, of_dead_workers, orphans_exist, overdue, remove_old,
 };

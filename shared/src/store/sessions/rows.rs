@@ -36,7 +36,7 @@ pub struct SessionRow {
     pub profile_version: Option<i64>,
     pub block_ads: bool,
     pub location: Option<Location>,
-    /// What was asked for and is not so, once it is open.
+    /// What was asked for and is not so, once it is open or has ended; why it did not open, until somebody has heard of it.
     pub warning: Option<String>,
     pub created_at: Timestamp,
     pub opened_at: Option<Timestamp>,

@@ -614,6 +614,50 @@ async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
 }
 
 #[tokio::test]
+async fn why_a_session_did_not_open_is_told_once_and_what_is_said_of_one_stays() {
+    for db in databases().await {
+        let (team, other) = (team(&db, "a").await, team(&db, "b").await);
+        let now = db.now();
+        worker(&db, 9, now).await;
+        let request = request(600, None);
+        let page = PageId::new();
+        let of_page = NewSession { kind: SessionKind::Interact, page: Some(page), ..plain(team, &request) };
+        let say = async |id, text| {
+            let mut tx = db.begin().await.unwrap();
+            warn(&mut tx, id, text).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        let before = now.plus_ms(-1);
+        let taken = async |team, page, since| take_failure(&db, team, page, since).await.unwrap();
+        for text in ["the page hangs", "it hangs still"] {
+            let never = try_place(&db, &of_page, now).await.unwrap().id;
+            say(never, text).await;
+            assert_eq!(taken(team, page, before).await, None, "it may open yet");
+            end(&db, never, EndReason::NotOpened, now).await;
+            assert_eq!(taken(other, page, before).await, None);
+            assert_eq!(taken(team, PageId::new(), before).await, None);
+            assert_eq!(taken(team, page, now).await, None, "too long ago");
+            assert_eq!(taken(team, page, before).await.as_deref(), Some(text));
+            assert_eq!(taken(team, page, before).await, None, "somebody has heard of it");
+        }
+        // Of one that was opened it is no failure to open.
+        let opened = try_place(&db, &of_page, now).await.unwrap().id;
+        assert!(open(&db, opened, now).await);
+        say(opened, "One.").await;
+        say(opened, "Two.").await;
+        end(&db, opened, EndReason::Deleted, now).await;
+        say(opened, "Said again.").await;
+        assert_eq!(load(&db, opened).await.unwrap().unwrap().warning.as_deref(), Some("One. Two."));
+        assert_eq!(taken(team, page, before).await, None);
+        // What becomes known after its end is said as well.
+        let silent = place(&db, team, &request, now).await;
+        end(&db, silent, EndReason::NotOpened, now).await;
+        say(silent, "Late.").await;
+        assert_eq!(load(&db, silent).await.unwrap().unwrap().warning.as_deref(), Some("Late."));
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_listed_over_teams_from_before_one_of_them() {
     for db in databases().await {
         let (acme, other, now) = (team(&db, "acme").await, team(&db, "other").await, db.now());

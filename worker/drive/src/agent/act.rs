@@ -79,6 +79,7 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
         driver.let_go().await?;
     }
     let tabs = driver.tab_count();
+    let mut set_out = None;
     let mut done = match action {
         Action::Click { element } => click(driver, element).await?,
         Action::Fill { element, text, submit } => fill(driver, home, element, text, *submit).await?,
@@ -97,6 +98,7 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
         Action::Extract { element } => return extract(driver, element.as_deref()).await,
         Action::Navigate { url } => {
             let url = address(home, url)?;
+            set_out = set_out_for(driver, &url).await?;
             driver.navigate(url.as_str(), home).await?;
             format!("Opened {}.", cut(url.as_str(), 200))
         }
@@ -108,6 +110,7 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
             let url = url.as_deref().map(|url| address(home, url)).transpose()?;
             driver.new_tab().await?;
             if let Some(url) = &url {
+                set_out = set_out_for(driver, url).await?;
                 driver.navigate(url.as_str(), home).await?;
             }
             "Opened a tab.".to_owned()
@@ -135,6 +138,9 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
     if let Some(elsewhere) = driver.kept_from() {
         return refuse(format!("{} The address leads on to {}.", foreign(home), cut(&elsewhere, 100)));
     }
+    if let Some(set_out) = set_out {
+        has_arrived(driver, &set_out).await?;
+    }
     if let Some(more) = told {
         done.push(' ');
         done.push_str(&more);
@@ -143,6 +149,39 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
         done.push_str(&format!(" A dialog opened ({}): {}", dialog.kind, dialog.message));
     }
     Ok(done)
+}
+
+/// Where a tab stands that is sent to an address.
+struct SetOut {
+    document: (String, String),
+    url: String,
+}
+
+/// `None`: the page cannot be asked, and nothing is known of it afterwards either.
+async fn set_out_for(driver: &BrowserDriver, url: &Url) -> DriverResult<Option<SetOut>> {
+    Ok(driver.document().await?.map(|document| SetOut { document, url: url.as_str().to_owned() }))
+}
+
+/// Looks once whether the tab has left the document that it was sent away from: a page may keep it, and the browser's answer
+/// tells only that it was sent.
+async fn has_arrived(driver: &BrowserDriver, set_out: &SetOut) -> DriverResult<()> {
+    match driver.dialog() {
+        Some(dialog) if dialog.kind == "beforeunload" => {
+            return refuse(format!(
+                "The page was not left yet: it asks by a dialog whether it may be. Answer it with `dialog` ({}).",
+                dialog.message
+            ));
+        }
+        // The page that was opened has said something.
+        Some(_) => return Ok(()),
+        None => {}
+    }
+    let SetOut { document, url } = set_out;
+    // An address within the document that is shown already leads nowhere.
+    if document.1 != *url && driver.document().await?.as_ref() == Some(document) {
+        return refuse(format!("The page did not leave: the tab is still at {}.", cut(&document.1, 200)));
+    }
+    Ok(())
 }
 
 /// The refusal for what the agent does on the sites of its task only.

@@ -23,6 +23,7 @@ use super::site::Home;
 use super::snapshot::{Element, Refs, Tree, Writer, cut};
 use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
+use crate::exec::Free;
 use crate::front::{Seen, in_front};
 
 /// Bound on one call to the browser or to a page.
@@ -60,6 +61,9 @@ impl From<CdpError> for DriverError {
     }
 }
 
+/// The refusal of a page that did not answer and was freed: it answers from now on.
+const FREED: &str = "the page did not answer, because a script of it ran without end; that script was stopped";
+
 pub(super) type DriverResult<T> = Result<T, DriverError>;
 
 struct Shared {
@@ -79,6 +83,7 @@ pub(super) struct BrowserDriver {
     shared: Arc<Shared>,
     script: WaitScript,
     refs: Refs,
+    free: Free,
     _events: AbortOnDropHandle<()>,
 }
 
@@ -123,6 +128,8 @@ struct Frame {
     loader_id: String,
     #[serde(default)]
     url: String,
+    /// With its `#`.
+    url_fragment: Option<String>,
 }
 
 impl Frames {
@@ -161,8 +168,9 @@ fn answer(cdp: &Cdp, session: &str, paused: &Paused, goes_on: bool) {
 impl BrowserDriver {
     /// Takes hold of the tab that the browser shows in front.
     ///
-    /// With `confined` no document of any tab or frame is fetched that it does not let in, from here on.
-    pub async fn open(cdp: Cdp, confined: Option<&Home>) -> DriverResult<Self> {
+    /// With `confined` no document of any tab or frame is fetched that it does not let in, from here on. Where a page does not
+    /// answer `free` is called: nobody who comes later can do anything about a page that is blocked.
+    pub async fn open(cdp: Cdp, confined: Option<&Home>, free: Free) -> DriverResult<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: watch::Sender::new(()) });
         let mut events: Events = cdp.every_event(wants);
         let (reader, gate) = (Arc::clone(&shared), cdp.clone());
@@ -184,6 +192,7 @@ impl BrowserDriver {
             shared,
             script: WaitScript::with_own_key(),
             refs: Refs::default(),
+            free,
             _events: AbortOnDropHandle::new(task),
         };
         let discover = json!({"discover": true, "filter": [{"type": "page"}]});
@@ -214,7 +223,11 @@ impl BrowserDriver {
             _ => in_front(&self.cdp, tabs).await,
         };
         for target in tabs.iter().take(TRIES) {
-            match self.attach(target).await {
+            let mut attached = self.attach(target).await;
+            if matches!(&attached, Err(DriverError::Refused(why)) if why == FREED) {
+                attached = self.attach(target).await;
+            }
+            match attached {
                 Err(DriverError::Refused(_)) => {}
                 attached => return attached,
             }
@@ -274,7 +287,13 @@ impl BrowserDriver {
         let call = self.cdp.send_as(method, Some(&session), params).by(clock::deadline(CALL));
         tokio::select! {
             biased;
-            answer = call => Ok(answer?),
+            answer = call => {
+                // A site may be slow as well: then no page is blocked.
+                if matches!(answer, Err(CdpError::Timeout { .. })) && (self.free)().await > 0 {
+                    return Err(DriverError::Refused(FREED.to_owned()));
+                }
+                Ok(answer?)
+            }
             () = self.dialog_opens() => Err(DriverError::Refused("a dialog is open".to_owned())),
         }
     }
@@ -425,6 +444,17 @@ impl BrowserDriver {
             Some(_) if self.shared.lock().gate.as_ref().is_some_and(|gate| gate.refused.is_some()) => Ok(()),
             Some(error) => Err(DriverError::Refused(format!("the address could not be opened ({error})"))),
             None => Ok(()),
+        }
+    }
+
+    /// The document that the tab shows: what tells it from every other, and its address. `None`: it cannot be asked now.
+    pub async fn document(&self) -> DriverResult<Option<(String, String)>> {
+        match self.page::<FrameTree>("Page.getFrameTree", json!({})).await {
+            Ok(FrameTree { frame_tree: Frames { frame, .. } }) => {
+                Ok(Some((frame.loader_id, frame.url + &frame.url_fragment.unwrap_or_default())))
+            }
+            Err(DriverError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -28,6 +28,7 @@ use weir_shared::llm::{Allowance, Asker, ModelError, Question, Role, Spent, Toke
 use weir_shared::random;
 
 use crate::browser::cdp::Cdp;
+use crate::exec::Free;
 use driver::{BrowserDriver, DriverError, View};
 use protocol::Action;
 pub use site::Home;
@@ -117,6 +118,8 @@ pub struct Limits<'a> {
     pub meter: &'a TokenMeter,
     /// Keeps each answer of the model.
     pub keep: Option<&'a Keep>,
+    /// Called when a page does not answer.
+    pub free: Free,
 }
 
 /// Works on `task` until it is done or a bound is met. `tell` is called with each step for the session's viewers.
@@ -130,9 +133,9 @@ pub async fn work(
     limits: Limits<'_>,
     tell: impl Fn(&str) + Send,
 ) -> Result<TaskOutcome, AgentError> {
-    let Limits { home, deadline, meter, keep } = limits;
+    let Limits { home, deadline, meter, keep, free } = limits;
     let driver =
-        BrowserDriver::open(cdp, home.is_confined().then_some(&home)).await.map_err(|_| AgentError::Browser)?;
+        BrowserDriver::open(cdp, home.is_confined().then_some(&home), free).await.map_err(|_| AgentError::Browser)?;
     let mut agent = Agent {
         driver,
         model,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -14,6 +15,7 @@ use super::driver::{BrowserDriver, DriverError};
 use super::protocol::Action;
 use super::site::Home;
 use crate::browser::cdp::Cdp;
+use crate::exec::Free;
 use crate::relay::Browser as _;
 use crate::relay::tests::Chromium;
 
@@ -96,6 +98,12 @@ async fn serve(host: &'static str, listener: TcpListener, heard: Arc<Mutex<Vec<S
                         </button></form>"
                             .to_owned();
                 }
+                "/hang" => body = "<title>hang</title><button onclick='for(;;);'>Hang</button>".to_owned(),
+                "/stay" => {
+                    body = "<title>stay</title><button>Touch</button>
+                        <script>onbeforeunload = event => { event.preventDefault(); return event.returnValue = '?'; }</script>"
+                        .to_owned();
+                }
                 "/link" => body = format!("<title>link</title><a href='{foreign}/linked'>Leave</a>"),
                 "/inner" => more = "location: /plain\r\n".to_owned(),
                 "/out" => more = format!("location: {foreign}/stolen?by-redirect\r\n"),
@@ -125,7 +133,7 @@ impl Desk {
     async fn open() -> Self {
         let (chromium, sites) = (Chromium::start().await, Sites::start().await);
         let cdp = Cdp::connect_over(chromium.connect().await.unwrap(), &chromium.ws_path()).await.unwrap();
-        let driver = BrowserDriver::open(cdp, None).await.unwrap();
+        let driver = BrowserDriver::open(cdp, None, Arc::new(|| Box::pin(async { 0 }))).await.unwrap();
         let home = Home::new(&Url::parse(&sites.home("/")).unwrap(), "a task that names no site");
         Self { _chromium: chromium, sites, home, driver }
     }
@@ -225,4 +233,70 @@ async fn an_address_that_leads_elsewhere_is_not_followed_there() {
     desk.sites.wait_for("foreign /linked", 1).await;
     let heard = desk.sites.heard();
     assert!(!heard.iter().any(|heard| heard.starts_with("foreign /stolen")), "{heard:?}");
+}
+
+#[tokio::test]
+async fn an_address_counts_as_opened_when_the_page_has_left() {
+    let mut desk = Desk::open().await;
+    desk.go("/stay").await.unwrap();
+    let (_, element) = desk.see("\"Touch\"").await;
+    desk.act(Action::Click { element }).await.unwrap();
+    let asked = desk.go("/plain").await;
+    assert!(matches!(&asked, Err(DriverError::Refused(why)) if why.contains("dialog")), "{asked:?}");
+    desk.act(Action::Dialog { accept: false, text: None }).await.unwrap();
+    assert_eq!(desk.driver.look(false).await.unwrap().title, "stay");
+    let (_, element) = desk.see("\"Touch\"").await;
+    desk.act(Action::Click { element }).await.unwrap();
+    desk.go("/plain").await.unwrap_err();
+    desk.act(Action::Dialog { accept: true, text: None }).await.unwrap();
+    assert_eq!(desk.driver.look(false).await.unwrap().title, "plain");
+    // The same page once more, a place in it, and that place again are arrivals.
+    for path in ["/plain", "/plain#here", "/plain#here", "/plain"] {
+        let went = desk.go(path).await;
+        assert!(went.is_ok(), "{path}: {went:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_a_script_blocks_is_freed_and_the_agent_goes_on() {
+    let (chromium, sites) = (Chromium::start().await, Sites::start().await);
+    let connect = async || Cdp::connect_over(chromium.connect().await.unwrap(), &chromium.ws_path()).await.unwrap();
+    let soon = || weir_shared::clock::deadline(LONG);
+    // Attached before, as the session's own connection is.
+    let watcher = connect().await;
+    let targets: Value = watcher.send_as("Target.getTargets", None, json!({})).by(soon()).await.unwrap();
+    let page = targets["targetInfos"].as_array().unwrap().iter().find(|info| info["type"] == "page").unwrap();
+    let attach = json!({"targetId": page["targetId"], "flatten": true});
+    let attached: Value = watcher.send_as("Target.attachToTarget", None, attach).by(soon()).await.unwrap();
+    let session = attached["sessionId"].as_str().unwrap().to_owned();
+    let freed = Arc::new(Mutex::new(0));
+    let free: Free = {
+        let (watcher, session, freed) = (watcher.clone(), session.clone(), Arc::clone(&freed));
+        Arc::new(move || {
+            *freed.lock().unwrap() += 1;
+            let ended = watcher.send_as::<Value>("Runtime.terminateExecution", Some(&session), json!({}));
+            Box::pin(async move { usize::from(ended.by(weir_shared::clock::deadline(LONG)).await.is_ok()) })
+        })
+    };
+    let driver = BrowserDriver::open(connect().await, None, Arc::clone(&free)).await.unwrap();
+    let home = Home::new(&Url::parse(&sites.home("/")).unwrap(), "a task that names no site");
+    let mut desk = Desk { _chromium: Arc::clone(&chromium), sites, home, driver };
+    desk.go("/hang").await.unwrap();
+    let (_, element) = desk.see("\"Hang\"").await;
+    let clicked = desk.act(Action::Click { element }).await;
+    assert!(matches!(&clicked, Err(DriverError::Refused(why)) if why.contains("ran without end")), "{clicked:?}");
+    assert_eq!(desk.driver.look(false).await.unwrap().title, "hang");
+    desk.go("/plain").await.unwrap();
+    assert_eq!((desk.driver.look(false).await.unwrap().title.as_str(), *freed.lock().unwrap()), ("plain", 1));
+
+    // One who comes when the page is blocked already takes hold of it all the same.
+    let block = json!({"expression": "for(;;);"});
+    let blocked = tokio::spawn(watcher.send_as::<Value>("Runtime.evaluate", Some(&session), block).by(soon()));
+    // The answer to what is sent behind it would come in a moment.
+    let behind = watcher.send_as::<Value>("Runtime.evaluate", Some(&session), json!({"expression": "1"}));
+    assert!(timeout(Duration::from_millis(500), behind.by(soon())).await.is_err());
+    let mut late = BrowserDriver::open(connect().await, None, free).await.unwrap();
+    assert_eq!(late.look(false).await.unwrap().title, "plain");
+    assert!(*freed.lock().unwrap() >= 2);
+    blocked.abort();
 }

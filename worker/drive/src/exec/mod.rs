@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use assets::Assets;
 pub use boxes::{BoxHandle, Program, StartBox, StartedBox, TMP};
+pub use watch::Free;
 pub use weir_shared::domain::session::Language;
 
 use slot::Slot;
@@ -65,6 +66,9 @@ pub enum ExecError {
     /// No box, or no runner in it. The text is for the log.
     #[error("the code runner did not start: {0}")]
     Start(String),
+    /// The runner could not reach the session's browser, because a script without end had blocked one of its pages.
+    #[error("a page of the session does not answer: a script of it ran without end")]
+    Blocked,
     /// The runner could not reach the session's browser.
     #[error("the code runner could not reach the browser: {0}")]
     Browser(String),
@@ -100,16 +104,19 @@ struct Inner {
     node: Slot,
     python: Slot,
     bash: Slot,
+    watch: Arc<Watch>,
     closed: CancellationToken,
 }
 
 impl Runners {
-    /// Starts nothing yet. `cdp` is the filtered socket of the session's browser, which the boxes see as
-    /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked. `activity`: that of the session,
-    /// which knows what the browser is told.
+    /// Starts no box yet. `cdp` is the filtered socket of the session's browser, which the boxes see as
+    /// [`boxes::CDP_URL`]; here it serves to free pages that are blocked, by a connection that is made from now on beside
+    /// what the caller does. `activity`: that of the session, which knows what the browser is told.
     pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, activity: &Arc<Activity>, assets: Arc<Assets>) -> Self {
         let closed = CancellationToken::new();
         let watch = Arc::new(Watch::new(cdp, closed.clone()));
+        // A page that is blocked before anybody is attached to it can be freed by nobody.
+        watch.begin();
         let slot = |language| {
             let browser = (Arc::clone(&watch), Arc::clone(activity));
             Slot::new(language, Arc::clone(&boxes), browser, Arc::clone(&assets), closed.clone())
@@ -118,6 +125,7 @@ impl Runners {
             node: slot(Language::Node),
             python: slot(Language::Python),
             bash: slot(Language::Bash),
+            watch: Arc::clone(&watch),
             closed: closed.clone(),
         };
         Self { inner: Arc::new(inner) }
@@ -133,6 +141,15 @@ impl Runners {
         // A caller that goes away leaves no half-read answer behind.
         let running = tokio::spawn(async move { inner.slot(language).execute(&code, bounds.run, give_up).await });
         running.await.unwrap_or_else(|error| Err(ExecError::Start(format!("the call was lost: {error}"))))
+    }
+
+    /// What frees the session's pages when they are blocked.
+    pub fn free(&self) -> Free {
+        let watch = Arc::clone(&self.inner.watch);
+        Arc::new(move || {
+            let watch = Arc::clone(&watch);
+            Box::pin(async move { watch.free().await })
+        })
     }
 
     /// Starts the runner of `language` ahead of its first call. A failure shows in that call.

@@ -43,6 +43,8 @@ pub(super) struct Runner {
     stderr: Capture,
     handle: Arc<dyn BoxHandle>,
     calls: u64,
+    /// It could not reach the browser when it started.
+    is_cut_off: bool,
     /// What [`Activity::said`] was after the runner had looked at the browser's tabs, if nothing else was said in that call.
     looked: Option<u64>,
 }
@@ -74,6 +76,13 @@ struct Request<'a> {
     quiet: bool,
 }
 
+/// What a runner says when it has started.
+#[derive(Deserialize)]
+struct Ready {
+    #[serde(default)]
+    unreachable: bool,
+}
+
 #[derive(Deserialize)]
 struct Reply {
     id: u64,
@@ -100,10 +109,12 @@ impl Runner {
             stderr: Capture::start(started.stderr),
             handle: started.handle.into(),
             calls: 0,
+            is_cut_off: false,
             looked: None,
         };
         runner.stderr.begin(&new_marker());
-        if runner.lines.next().await.is_some() {
+        if let Some(line) = runner.lines.next().await {
+            runner.is_cut_off = serde_json::from_slice::<Ready>(&line).is_ok_and(|ready| ready.unreachable);
             return Ok(runner);
         }
         runner.handle.kill().await;
@@ -111,6 +122,11 @@ impl Runner {
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
         let words = runner.stderr.finish(LAST_OUTPUT_WAIT).await.text;
         Err(format!("the runner ended{code} before it was ready: {}", tail(words.trim(), LAST_WORDS)))
+    }
+
+    /// Whether it could not reach the browser when it started.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     /// Whether its box still runs.

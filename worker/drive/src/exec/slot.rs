@@ -21,11 +21,13 @@ use crate::relay::Activity;
 /// Bound on a start, whoever waits for it. A runner starts in 1 to 2 s on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+/// What is left at least of a call that is tried a second time.
+const AGAIN_AT_LEAST: Duration = Duration::from_secs(2);
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Slot {
     start: Start,
-    watch: Arc<Watch>,
     activity: Arc<Activity>,
     closed: CancellationToken,
     /// Held during a call, so that calls of one language run one after another.
@@ -48,6 +50,7 @@ enum SlotState {
 struct Start {
     language: Language,
     boxes: Arc<dyn StartBox>,
+    watch: Arc<Watch>,
     assets: Arc<Assets>,
     /// The shell's companion: keeps agent-browser's daemons.
     keeper: Option<Arc<Mutex<Option<Runner>>>>,
@@ -62,8 +65,8 @@ impl Slot {
         closed: CancellationToken,
     ) -> Self {
         let keeper = (language == Language::Bash).then(Arc::default);
-        let start = Start { language, boxes, assets, keeper };
-        Self { start, watch, activity, closed, state: Mutex::default() }
+        let start = Start { language, boxes, watch, assets, keeper };
+        Self { start, activity, closed, state: Mutex::default() }
     }
 
     /// One call; see [`super::Runners::execute`]. It ends at `give_up` at the latest.
@@ -76,10 +79,19 @@ impl Slot {
         if self.closed.is_cancelled() {
             return Err(ExecError::Closed);
         }
-        self.watch.begin();
+        self.start.watch.begin();
         let mut runner = self.ready(&mut state, give_up).await?;
         let until = give_up.min(clock::deadline(limit));
-        let (ended, outputs) = runner.call(code, until, &self.activity, &self.closed).await;
+        let (mut ended, mut outputs) = runner.call(code, until, &self.activity, &self.closed).await;
+        let mut was_blocked = false;
+        if matches!(ended, Ended::Unreachable(_)) {
+            // The code has not begun: where a page was in the way it gets its time once more.
+            was_blocked = self.start.watch.free().await > 0;
+            if was_blocked && clock::instant() + AGAIN_AT_LEAST < give_up {
+                let until = give_up.min(clock::deadline(limit));
+                (ended, outputs) = runner.call(code, until, &self.activity, &self.closed).await;
+            }
+        }
         let ending = match ended {
             Ended::Answered { is_broken: false, .. } | Ended::Unreachable(_) => None,
             // Begins now, so that the answer does not wait for it.
@@ -93,6 +105,7 @@ impl Slot {
         drop(state);
         match ended {
             Ended::Answered { exit, value, is_cut, .. } => Ok(Execution::answered(exit, value, is_cut, outputs)),
+            Ended::Unreachable(_) if was_blocked => Err(ExecError::Blocked),
             Ended::Unreachable(why) => Err(ExecError::Browser(why)),
             Ended::TimedOut => Ok(Execution::timed_out(limit, outputs)),
             Ended::Exited(code) => Ok(Execution::exited(code, outputs)),
@@ -158,7 +171,7 @@ impl Slot {
 
     /// Kills a box, and frees what code that was cut short may have left blocked.
     fn end(&self, handle: Arc<dyn BoxHandle>, is_cut_short: bool) -> JoinHandle<()> {
-        let (watch, keeper, closed) = (Arc::clone(&self.watch), self.start.keeper.clone(), self.closed.clone());
+        let (watch, keeper, closed) = (Arc::clone(&self.start.watch), self.start.keeper.clone(), self.closed.clone());
         tokio::spawn(async move {
             handle.kill().await;
             if !is_cut_short || closed.is_cancelled() {
@@ -186,7 +199,12 @@ impl Start {
                 let runner = Runner::start(&*this.boxes, this.assets.runner(this.language));
                 let (runner, kept) = tokio::join!(runner, this.keep());
                 kept?;
-                runner.map_err(ExecError::Start)
+                let runner = runner.map_err(ExecError::Start)?;
+                if runner.is_cut_off() {
+                    // Mostly by a page that is blocked. Each try of the runner takes seconds, so the next should not be in vain.
+                    this.watch.free().await;
+                }
+                Ok::<_, ExecError>(runner)
             };
             let began = Stopwatch::start();
             let started = timeout(START_LIMIT, start)

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -23,6 +24,7 @@ use weir_shared::worker_api::sessions::RunBounds;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
+use crate::browser::cdp::Cdp;
 use crate::sandbox::find_chromium;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -329,6 +331,12 @@ async fn node_runs_code_as_a_repl_that_keeps_its_state() {
                     ("var a = 4; a", 0, "4"),
                     ("function f() { return a * 2 }", 0, ""),
                     ("f()", 0, "8"),
+                    ("const g = 1, h = g", 0, ""),
+                    ("g(1)\nfunction g(n) { return n ? g(n - 1) : 'called' }", 0, "called"),
+                    ("async function h() { return 'late' }\nawait h()", 0, "late"),
+                    ("function g() { return 'again' }", 0, ""),
+                    ("let g = 2; g", 0, "2"),
+                    ("function g() { return 'at last' }\ng()", 0, "at last"),
                     ("print('x', a); console.log('y')", 0, "x 4\ny"),
                     ("({a, list: [1]})", 0, r#"{"a":4,"list":[1]}"#),
                     ("{ a: 1 }", 0, r#"{"a":1}"#),
@@ -337,6 +345,8 @@ async fn node_runs_code_as_a_repl_that_keeps_its_state() {
                     ("if (a) { return a + 1 }\nreturn 0", 0, "5"),
                     ("import { sep } from 'path'; const os = await import('os'); sep + typeof os.cpus", 0, "/function"),
                     ("require('playwright-core').chromium.name()", 0, "chromium"),
+                    ("require('playwright').chromium === require('playwright-core').chromium", 0, "true"),
+                    ("require('playwright-extra')", 1, "Cannot find module 'playwright-extra'"),
                     ("null", 0, "null"),
                     ("throw new Error('boom')", 1, "Error: boom\n    at execute.js:1:7"),
                     ("f(", 1, "SyntaxError"),
@@ -618,6 +628,35 @@ async fn a_page_that_killed_code_has_blocked_is_freed() {
         let got = session.bash("agent-browser get url").await;
         assert_eq!(got.exit_code, 0, "{got:?}");
         assert!(began.elapsed() < LONG / 2, "the daemon still waits");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn code_runs_though_a_page_was_blocked_before_its_runner_came() {
+    with_session(async |session| {
+        let address = session.chromium.url.trim_start_matches("ws://").trim_end_matches('/');
+        let client = Cdp::connect_over(TcpStream::connect(address).await.unwrap(), "/").await.unwrap();
+        let soon = || clock::deadline(LONG);
+        let targets: Value = client.send_as("Target.getTargets", None, json!({})).by(soon()).await.unwrap();
+        let page = targets["targetInfos"].as_array().unwrap().iter().find(|info| info["type"] == "page").unwrap();
+        let attach = json!({"targetId": page["targetId"], "flatten": true});
+        let attached: Value = client.send_as("Target.attachToTarget", None, attach).by(soon()).await.unwrap();
+        let page = attached["sessionId"].as_str().unwrap();
+        let evaluate =
+            |text: &str| client.send_as::<Value>("Runtime.evaluate", Some(page), json!({"expression": text}));
+        // By then the session's own connection is attached.
+        assert_eq!((session.runners.free())().await, 0);
+        for language in [Language::Node, Language::Python] {
+            let blocking = evaluate("for (;;);");
+            // What is sent behind it would be answered in a moment.
+            assert!(timeout(Duration::from_millis(500), evaluate("1")).await.is_err());
+            let got = session.run(language, "1 + 1").await;
+            assert_eq!((got.exit_code, got.result.as_deref().map(str::trim)), (0, Some("2")), "{got:?}");
+            // It was terminated.
+            let _ = blocking.by(soon()).await;
+            evaluate("1").by(soon()).await.unwrap();
+        }
     })
     .await;
 }

@@ -1,15 +1,17 @@
-//! Frees pages that killed code has left blocked.
+//! Frees pages that are blocked: by code that was killed, by a client, by their own scripts.
 //!
 //! A script without end keeps its page from answering anybody: the next runner could not even connect. Nobody can attach
-//! to a blocked page either, so one connection is attached to every page from before, with nothing switched on. When
-//! code has been killed every page is asked for an answer, and in one that gives none the running script is terminated.
-//! A page that answers is left alone.
+//! to a blocked page either, so one connection is attached to every page from the session's beginning, with nothing
+//! switched on. When code has been killed, when a runner does not reach the browser or a page does not answer the agent,
+//! every page is asked for an answer, and in one that gives none the running script is terminated. A page that answers is
+//! left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -28,7 +30,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Whoever asks for pages to be freed gets their number.
 type Request = oneshot::Sender<usize>;
 
-/// The connection, made when it is first needed and again when it was lost.
+/// Frees the blocked pages of a session and says how many there were.
+pub type Free = Arc<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
+
+/// The connection, made at the beginning and again when it was lost.
 #[derive(Debug)]
 pub(super) struct Watch {
     cdp: PathBuf,
@@ -67,17 +72,23 @@ impl Watch {
         sender
     }
 
-    /// Terminates what blocks pages. Failures are logged: the next runner may still get through.
-    pub async fn free(&self) {
+    /// Terminates what blocks pages; how many there were. Failures are logged: the next runner may still get through.
+    pub async fn free(&self) -> usize {
         let (answer, freed) = oneshot::channel();
         let asked = async {
             self.begin().send(answer).await.ok()?;
             freed.await.ok()
         };
         match timeout(CONNECT_LIMIT + 3 * ANSWER_WAIT, asked).await {
-            Ok(Some(0)) => {}
-            Ok(Some(pages)) => tracing::info!(pages, "freed pages that killed code had left blocked"),
-            Ok(None) | Err(_) => tracing::debug!("blocked pages could not be looked for"),
+            Ok(Some(0)) => 0,
+            Ok(Some(pages)) => {
+                tracing::info!(pages, "freed pages that were blocked");
+                pages
+            }
+            Ok(None) | Err(_) => {
+                tracing::debug!("blocked pages could not be looked for");
+                0
+            }
         }
     }
 }
@@ -97,7 +108,15 @@ impl Attached {
         let mut this = Self { socket, last_id: 0, sessions: BTreeSet::new() };
         let pages = json!([{"type": "page"}, {"exclude": true}]);
         let params = json!({"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": pages});
-        this.send(None, "Target.setAutoAttach", params).await?;
+        let asked = this.send(None, "Target.setAutoAttach", params).await?;
+        // The pages that are there are told of before that is answered. Without an answer they are told of later.
+        let attached = async {
+            while this.next().await?.is_some_and(|answered| answered != asked) {}
+            anyhow::Ok(())
+        };
+        if let Ok(attached) = timeout(ANSWER_WAIT, attached).await {
+            attached?;
+        }
         Ok(this)
     }
 

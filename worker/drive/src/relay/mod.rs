@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_shared::clock::Clock;
@@ -153,6 +154,8 @@ pub struct SessionHandle {
     pub live: Option<Arc<LiveView>>,
     /// What its clients may hold in memory together.
     pub budget: Budget,
+    /// Places of its clients, code and those outside alike: [`CLIENTS`] of them.
+    pub places: Arc<Semaphore>,
     /// Ends every connection of the session.
     pub ended: CancellationToken,
 }

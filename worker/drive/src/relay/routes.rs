@@ -13,7 +13,7 @@ use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::relay::{CDP, LIVE, LiveQuery};
 use weir_shared::worker_api::sessions::VERSION;
 
-use super::{CLIENTS, SessionHandle, Sessions, Source, Upstream, live, relay_cdp, socket, upgrade};
+use super::{SessionHandle, Sessions, Source, Upstream, live, relay_cdp, socket, upgrade};
 use crate::calls::{FromApi, Refused};
 
 /// Finds the sessions that connections ask for.
@@ -60,7 +60,7 @@ async fn version(_: FromApi, relays: Data<Relays>, id: Path<String>) -> Result<H
     }
 }
 
-/// One CDP client. Refused with [`CLIENTS`] of them, and when the session's Chromium does not answer.
+/// One CDP client. Refused with [`CLIENTS`](super::CLIENTS) of them, and when the session's Chromium does not answer.
 async fn cdp(
     _: FromApi,
     relays: Data<Relays>,
@@ -69,9 +69,10 @@ async fn cdp(
     payload: Payload,
 ) -> Result<HttpResponse, Refused> {
     let session = relays.find(&id)?;
-    if session.activity.clients() >= CLIENTS {
+    // Taken before anything is waited for, or any number could come while none is counted yet.
+    let Ok(place) = Arc::clone(&session.places).try_acquire_owned() else {
         return Err(Refused::new(Refusal::TooManyClients, "too many clients of this session"));
-    }
+    };
     // Chromium first: a client that gets 101 can talk at once.
     let upstream = match Upstream::connect(session.browser.as_ref(), &session.budget).await {
         Ok(upstream) => upstream,
@@ -84,6 +85,7 @@ async fn cdp(
     actix_web::rt::spawn(async move {
         let end = relay_cdp(client, upstream, Source::Client, &session).await;
         tracing::debug!(session.id = %id, ?end, "a CDP client's connection ended");
+        drop(place);
     });
     Ok(response)
 }

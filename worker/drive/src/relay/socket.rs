@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::{Browser, CLIENTS, SessionHandle, Source, Upstream, relay_cdp};
+use super::{Browser, SessionHandle, Source, Upstream, relay_cdp};
 
 /// Largest request head, bytes.
 const HEAD: usize = 16 << 10;
@@ -19,7 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves the session's filtered DevTools port on `listener` until the session ends.
 pub async fn serve_cdp_socket(listener: UnixListener, session: Arc<SessionHandle>) {
-    let slots = Arc::new(Semaphore::new(CLIENTS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -35,13 +33,13 @@ pub async fn serve_cdp_socket(listener: UnixListener, session: Arc<SessionHandle
             }
         };
         // Too many: closed at once.
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&session.places).try_acquire_owned() else { continue };
         let session = Arc::clone(&session);
         tokio::spawn(async move {
             if let Err(error) = serve(stream, &session).await {
                 tracing::debug!(%error, "a code box's connection failed");
             }
-            drop(slot);
+            drop(place);
         });
     }
 }

@@ -73,6 +73,7 @@ impl Chromium {
             browser,
             activity,
             budget: Budget::default(),
+            places: Arc::new(Semaphore::new(CLIENTS)),
             ended: CancellationToken::new(),
         })
     }
