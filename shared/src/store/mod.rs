@@ -80,8 +80,9 @@ pub mod waste;
 pub mod webhooks;
 mod writer;
 
+pub use arrival::{Refusal, why_not_written};
 pub use connect::PoolUse;
 pub(crate) use db::claim_patience;
 pub use db::{Db, PostgresDb, SqliteDb, Tx};
-pub use error::{StoreError, StoreResult, takes_no_writes};
-pub use migrations::migrate;
+pub use error::{StoreError, StoreResult, postgres_code, takes_no_writes};
+pub use migrations::{migrate, migrate_patiently};
