@@ -65,12 +65,12 @@ pub struct Running {
     minutes: Option<JoinHandle<()>>,
 }
 
-/// Opens the pool of the API, or of an operator's command.
+/// Opens the pool of an operator's command: who waits for it hears at once where the database is not there.
 ///
 /// # Errors
 /// When the database cannot be reached.
 pub async fn connect(settings: &Settings, usage: PoolUse) -> anyhow::Result<Db> {
-    Db::connect(&settings.database_url, connections(&settings.database_url), usage).await
+    Db::connect_at_once(&settings.database_url, connections(&settings.database_url), usage).await
 }
 
 /// As [`connect`], but a server that is not there yet is waited for. `None`: `stop` was cancelled meanwhile.
@@ -112,12 +112,11 @@ pub fn stop_signal() -> anyhow::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// Brings the database up to date, makes the default team and its key, and listens.
+/// Makes the default team and its key in a database that is up to date, and listens.
 ///
 /// # Errors
 /// When the blobs, the key file, the address or the tables cannot be used.
 pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
-    store::migrate(&db).await?;
     let key = first_key::ensure(&db, &settings.api).await?;
     let bind = settings.api.bind;
     let app = build(settings, db.clone()).await?;
@@ -227,12 +226,15 @@ impl Running {
 /// `weir serve`: runs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// As [`connect_patiently`] and [`start`], and when the server ends by itself.
+/// As [`connect_patiently`], [`store::migrate_patiently`] and [`start`], and when the server ends by itself.
 pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     let key_file = settings.api.api_key_file.display().to_string();
     let traces = settings.traces.as_ref().map(|url| traces::start(url, "weir-api")).transpose()?;
     let stop = stop_signal()?;
     let Some(db) = connect_patiently(&settings, PoolUse::Rows, &stop).await? else { return Ok(()) };
+    if store::migrate_patiently(&db, &stop).await?.is_none() {
+        return Ok(());
+    }
     let mut running = start(settings, db).await?;
     tokio::spawn(memory::forget_the_start());
     if running.key.is_new {

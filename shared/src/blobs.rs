@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use uuid::Uuid;
 
 use self::bucket::Bucket;
@@ -39,21 +39,42 @@ impl FromStr for BlobsUrl {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let allowed = || format!("WEIR_BLOBS={text}: allowed are file://PATH and s3://BUCKET/PREFIX");
+        let text = text.trim();
         if let Some(path) = text.strip_prefix("file://").filter(|path| !path.is_empty()) {
             return Ok(Self::Folder(path.into()));
         }
-        let (name, prefix) =
-            text.strip_prefix("s3://").map(|rest| rest.split_once('/').unwrap_or((rest, ""))).with_context(allowed)?;
-        let is_name = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'.');
+        let (name, prefix) = text
+            .strip_prefix("s3://")
+            .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+            .with_context(|| format!("WEIR_BLOBS={text}: allowed are file://PATH and s3://BUCKET/PREFIX"))?;
+        let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let has_plain_ends = name.bytes().next().is_some_and(is_plain) && name.bytes().last().is_some_and(is_plain);
         if !(3..=63).contains(&name.len())
-            || !name.bytes().all(is_name)
-            || prefix.starts_with('/')
-            || prefix.contains("//")
+            || !has_plain_ends
+            || !name.bytes().all(|c| is_plain(c) || matches!(c, b'-' | b'.'))
         {
-            return Err(anyhow::anyhow!(allowed()));
+            bail!(
+                "WEIR_BLOBS={text}: allowed are names of buckets of 3 to 63 lower-case letters, digits, - and ., a letter \
+                 or digit at both ends"
+            );
+        }
+        if prefix.starts_with('/') || prefix.contains("//") {
+            bail!("WEIR_BLOBS={text}: allowed is a prefix without empty parts, as in s3://{name}/pages");
         }
         Ok(Self::Bucket { name: name.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
+    }
+}
+
+impl BlobsUrl {
+    /// Fails where a setting that belongs to it is wrong (`AWS_*`).
+    ///
+    /// # Errors
+    /// As said; no secret is.
+    pub fn check_settings(&self, get: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<()> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Bucket { .. } => bucket::endpoint(get).map(drop),
+        }
     }
 }
 
@@ -377,7 +398,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<BlobsUrl>().unwrap(), expected, "{text}");
         }
-        for text in ["", "file://", "data/blobs", "s3://", "s3://a/b", "s3://Pages/x", "s3://pages//x", "gs://pages"] {
+        for text in [
+            "",
+            "file://",
+            "data/blobs",
+            "s3://",
+            "s3://a/b",
+            "s3://Pages/x",
+            "s3://pages//x",
+            "s3://-pages/x",
+            "gs://pages",
+        ] {
             assert!(text.parse::<BlobsUrl>().is_err(), "{text}");
         }
     }

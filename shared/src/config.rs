@@ -310,6 +310,8 @@ impl Settings {
         let reader = Reader { get };
         let database_url: DatabaseUrl = reader.text("DATABASE_URL").parse()?;
         let listen_url = reader.listen_url(&database_url)?;
+        let blobs: BlobsUrl = reader.text("WEIR_BLOBS").parse()?;
+        blobs.check_settings(reader.get)?;
         let bind: SocketAddr = reader.parse("WEIR_BIND", "ADDRESS:PORT")?;
         let auth_required = reader.choice("WEIR_AUTH", &["required", "open"])? == "required";
         let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE") == "1";
@@ -323,7 +325,7 @@ impl Settings {
             bail!("WEIR_API_KEY: allowed are 8 or more letters, digits, '-' and '_'");
         }
         Ok(Self {
-            blobs: reader.text("WEIR_BLOBS").parse()?,
+            blobs,
             api: ApiSettings {
                 bind,
                 public_url: (reader.get)("WEIR_PUBLIC_URL").map(|_| reader.base_url("WEIR_PUBLIC_URL")).transpose()?,

@@ -2,15 +2,19 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, PostgresCluster, Process, Said, ServiceOptions, TestService, both_databases,
-    checkout, finished, temporary, wait_until,
+    Answered, Database, FixtureSite, ModelStandIn, PostgresCluster, Process, Said, SearchStandIn, ServiceOptions,
+    TestService, both_databases, checkout, finished, temporary, wait_until,
 };
+
+use crate::faults::long::SmallDisk;
 
 fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("an array: {value}")).clone()
@@ -185,6 +189,7 @@ async fn doctor_names_what_is_wrong_with_its_mend() {
     let missing = format!("file://{}/weir.db/blobs", service.folder().display());
     let mut expected = vec![
         ("chromium", ("WEIR_CHROMIUM", "/nowhere/chromium"), "/nowhere/chromium", "WEIR_CHROMIUM"),
+        ("boxes", ("WEIR_CHROMIUM", "/nowhere/chromium"), "", "see chromium"),
         ("blobs", ("WEIR_BLOBS", missing.as_str()), "weir.db/blobs", "WEIR_BLOBS"),
         ("runners", ("WEIR_RUNNERS", "/nowhere"), "/nowhere", "scripts/setup"),
     ];
@@ -233,6 +238,52 @@ async fn doctor_asks_the_model_and_the_search_backends_where_there_are_any() {
     let (code, checks) = examined(&service, &[("WEIR_SEARCH_URL", nowhere.as_str())]);
     let found = check(&checks, "search");
     assert_eq!((code, &found["state"]), (Some(1), &json!("fail")), "{found}");
+    // Each backend is told of, with what it answers.
+    let locked = SearchStandIn::start(|_| Answered::Status(401, "x-locked: yes")).await;
+    let page = SearchStandIn::start(|_| Answered::Html).await;
+    let all = format!("{},{},{nowhere}", locked.url, page.url);
+    let (code, checks) = examined(&service, &[("WEIR_SEARCH_URL", all.as_str())]);
+    let found: Vec<&Value> = checks.iter().filter(|check| check["check"] == "search").collect();
+    assert_eq!((code, found.len()), (Some(1), 3), "{checks:#?}");
+    for (found, detail, mend) in [
+        (found[0], "answers with status 401", "password"),
+        (found[1], "does not answer with JSON", "search.formats"),
+        (found[2], "cannot be reached", "start it"),
+    ] {
+        let says = |key: &str, text: &str| found[key].as_str().is_some_and(|said| said.contains(text));
+        assert!(says("detail", "SearXNG at 127.0.0.1:") && says("detail", detail) && says("mend", mend), "{found}");
+    }
+}
+
+/// A file of root's that the service's user may not read: the check is made as somebody else.
+#[tokio::test]
+async fn doctor_and_the_start_tell_of_a_key_that_cannot_be_read() {
+    if !weir_tests::is_root() {
+        eprintln!("skipped: only root gives files to others");
+        return;
+    }
+    let folder = temporary("key");
+    std::fs::create_dir_all(folder.join("data")).unwrap();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(folder.join("data/api-key"), "a-key-of-root").unwrap();
+    std::fs::set_permissions(folder.join("data/api-key"), Permissions::from_mode(0o600)).unwrap();
+    let nobody = 65_534;
+    std::os::unix::fs::chown(folder.join("data"), Some(nobody), Some(nobody)).unwrap();
+    // The build folder may lie where nobody else comes to.
+    let program = folder.join("weir");
+    std::fs::copy(weir_tests::binary_folder().join("weir"), &program).unwrap();
+    let said = |argument: &str| {
+        let mut command = Command::new(&program);
+        command.arg(argument).current_dir(&folder).env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.env("WEIR_BIND", "127.0.0.1:0").uid(nobody).gid(nobody);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    for argument in ["doctor", "serve"] {
+        let (code, said) = said(argument);
+        assert!(code == Some(1) && said.contains("cannot read data/api-key") && said.contains("chown"), "{said}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// The installed runners with a Node that starts as on a machine without one of its libraries.
@@ -256,9 +307,18 @@ async fn doctor_without_a_database_says_so_and_goes_on() {
     let service = TestService::start(Database::Sqlite).await;
     let nowhere = format!("postgres://nobody:hidden-word@127.0.0.1:{}/none", weir_tests::free_port());
     let (code, checks) = examined(&service, &[("DATABASE_URL", nowhere.as_str())]);
-    assert_eq!((code, &check(&checks, "database")["ok"]), (Some(1), &json!(false)));
+    let found = check(&checks, "database");
+    assert_eq!((code, &found["ok"]), (Some(1), &json!(false)));
+    assert!(found["detail"].as_str().unwrap().contains("refused"), "{found}");
     assert_eq!(check(&checks, "disk")["ok"], true);
     assert!(!json!(checks).to_string().contains("hidden-word"), "{checks:#?}");
+    let output = service.command("weir").args(["team", "list"]).env("DATABASE_URL", &nowhere).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.contains("refused") && said.contains("nobody@127.0.0.1:"),
+        "{said}"
+    );
+    assert!(!said.contains("hidden-word"), "{said}");
 }
 
 #[tokio::test]
@@ -532,6 +592,63 @@ async fn processes_wait_for_a_database_that_starts_after_them() {
     assert!(!text.contains("waiting for the database"), "{text}");
     drop(service);
     drop(cluster);
+}
+
+#[tokio::test]
+async fn processes_wait_for_a_disk_that_is_full() {
+    let Some(disk) = SmallDisk::mount("48m") else {
+        eprintln!("skipped: this user may not mount a small file system");
+        return;
+    };
+    let service = TestService::start(Database::Sqlite).await;
+    let migrate = |name: &str| {
+        let mut command = service.command("weir");
+        command.arg("migrate").env("DATABASE_URL", format!("sqlite://{}", disk.0.join(name).display()));
+        Process::start(name, command, &service.folder().join(format!("{name}.log")))
+    };
+    // One that was closed in good order, and has to be given its log again; and one that has no tables yet.
+    assert!(migrate("old.db").await_end(Duration::from_secs(30)).success());
+    let ballast = disk.fill();
+    let processes = ["old.db", "new.db"].map(migrate);
+    for process in &processes {
+        wait_until("it says that it waits", || async { process.tail(40).contains("its disk is full").then_some(()) })
+            .await;
+    }
+    std::fs::remove_file(ballast).unwrap();
+    for mut process in processes {
+        assert!(process.await_end(Duration::from_secs(30)).success(), "{}", process.tail(20));
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_waits_says_for_whom_and_ends_with_the_stop() {
+    let Some(database) = Database::postgres() else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let mut service = TestService::start(database).await;
+    service.stop();
+    let mut reader = sqlx::PgConnection::connect(service.database_url()).await.unwrap();
+    let before = "DELETE FROM _service_migrations WHERE version = 47; ALTER TABLE page ADD CONSTRAINT page_state_check \
+                  CHECK (TRUE); ALTER TABLE job ADD CONSTRAINT job_kind_check CHECK (TRUE), ADD CONSTRAINT \
+                  job_status_check CHECK (TRUE)";
+    for sql in [before, "BEGIN", "LOCK TABLE page IN ACCESS SHARE MODE"] {
+        sqlx::raw_sql(sql).execute(&mut reader).await.unwrap();
+    }
+    let holder: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut reader).await.unwrap();
+    for (argument, code) in [("migrate", 1), ("serve", 0)] {
+        let mut command = service.command("weir");
+        command.arg(argument);
+        let mut process = Process::start(argument, command, &service.folder().join(format!("{argument}.log")));
+        wait_until("it says for whom it waits", || async {
+            process.tail(40).contains(&format!("waits for process {holder} of Postgres")).then_some(())
+        })
+        .await;
+        assert_eq!(process.terminate(Duration::from_secs(5)).code(), Some(code), "{argument}");
+    }
+    reader.close().await.unwrap();
+    service.cli(&["migrate"]);
+    service.abandon();
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Processes are killed while pages are in work, and nothing may be lost, doubled or left behind.
 //! Bounded versions for every test run; `long` has the same at full length.
 
-mod long;
+pub(crate) mod long;
 mod points;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -80,6 +80,9 @@ pub fn read(file: &Path) -> anyhow::Result<Option<String>> {
         Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
         Ok(_) => Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(error).with_context(|| {
+            format!("cannot read {}: give it to the service's user (`chown`), or set WEIR_API_KEY", file.display())
+        }),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
 }

@@ -14,21 +14,20 @@ use super::database::missing_file;
 use super::output::{Output, say};
 use crate::server;
 
+const STOPPED: &str = "stopped before the end";
+
 /// Runs until it is done or told to stop.
 pub async fn run(settings: &Settings, check: bool, output: Output) -> anyhow::Result<ExitCode> {
     let _log = telemetry::init(&settings.log)?;
     let stop = server::stop_signal()?;
-    let work = async {
-        if check {
-            let shape = look(settings, &stop).await?;
-            return report(&shape, output);
-        }
-        let db = connect(settings, &stop).await?;
-        store::migrate(&db).await?;
-        db.close().await;
-        Ok(ExitCode::SUCCESS)
-    };
-    stop.run_until_cancelled(work).await.context("stopped before the end")?
+    if check {
+        let shape = stop.run_until_cancelled(look(settings, &stop)).await.context(STOPPED)??;
+        return report(&shape, output);
+    }
+    let db = connect(settings, &stop).await?;
+    store::migrate_patiently(&db, &stop).await?.context(STOPPED)?;
+    db.close().await;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn connect(settings: &Settings, stop: &CancellationToken) -> anyhow::Result<Db> {

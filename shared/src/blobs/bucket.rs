@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore as _, ObjectStoreExt as _, PutPayload, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
+use url::Url;
 
 /// One request, its body included.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -26,6 +28,46 @@ const READ: Duration = Duration::from_secs(20);
 const LIST: Duration = Duration::from_secs(1_800);
 /// Tries after the first.
 const RETRIES: usize = 4;
+
+/// Where the store's address stands; the first that is given counts.
+const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+/// What travels in headers.
+const KEY: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+const TOKEN: &str = "AWS_SESSION_TOKEN";
+const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+
+/// The store's address, if it is not Amazon's. What is empty is not given, and blanks around a value are none of it.
+///
+/// # Errors
+/// Where a setting is wrong: the store's client would stumble over it with the first blob. No secret is said.
+pub fn endpoint(get: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Option<Url>> {
+    let given = |name: &str| Some(get(name)?.trim().to_owned()).filter(|value| !value.is_empty());
+    for name in KEY.into_iter().chain([TOKEN]) {
+        if given(name).is_some_and(|value| !value.bytes().all(|b| b.is_ascii_graphic())) {
+            bail!("{name}: allowed are ASCII characters without spaces");
+        }
+    }
+    for name in REGIONS {
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if let Some(value) = given(name).filter(|value| !value.bytes().all(is_part)) {
+            bail!("{name}={value}: allowed is the name of a region such as us-east-1");
+        }
+    }
+    match KEY.map(given) {
+        [Some(_), None] => bail!("{}: {} is missing", KEY[0], KEY[1]),
+        [None, Some(_)] => bail!("{}: {} is missing", KEY[1], KEY[0]),
+        _ => {}
+    }
+    let mut counts = None;
+    for name in ENDPOINTS {
+        let Some(text) = given(name) else { continue };
+        let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url
+            .with_context(|| format!("{name}={text}: allowed is an http or https URL such as http://127.0.0.1:9000"))?;
+        counts = counts.or(Some(url));
+    }
+    Ok(counts)
+}
 
 #[derive(Clone)]
 pub struct Bucket(Arc<Inner>);
@@ -42,14 +84,25 @@ impl Bucket {
     /// A handle; nothing is asked of the bucket yet.
     pub fn open(name: &str, prefix: &str) -> anyhow::Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = AmazonS3Builder::from_env().with_bucket_name(name);
-        // An endpoint without TLS is the operator's word, as one with it.
-        let endpoint =
-            ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].iter().find_map(|n| std::env::var(n).ok());
+        let endpoint = endpoint(&|name| std::env::var(name).ok())?;
+        let mut builder = AmazonS3Builder::new();
+        for (name, value) in std::env::vars_os() {
+            if let (Some(name), Some(value)) = (name.to_str(), value.to_str().map(str::trim))
+                && name.starts_with("AWS_")
+                && !value.is_empty()
+                && let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>()
+            {
+                builder = builder.with_config(key, value);
+            }
+        }
         let options = ClientOptions::new().with_timeout(REQUEST).with_connect_timeout(CONNECT);
-        builder = builder.with_client_options(options);
+        builder = builder.with_bucket_name(name).with_client_options(options);
         if let Some(endpoint) = endpoint {
-            builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
+            // One without TLS is the operator's word, as one with it.
+            let is_plain = endpoint.scheme() == "http";
+            builder = builder
+                .with_allow_http(is_plain)
+                .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.as_str().trim_end_matches('/'));
         }
         let retry = RetryConfig { max_retries: RETRIES, retry_timeout: CALL, ..RetryConfig::default() };
         let store = builder.with_retry(retry).build().context("WEIR_BLOBS: the bucket's settings (AWS_*)")?;
@@ -127,9 +180,15 @@ impl Bucket {
         let (sender, answer) = mpsc::sync_channel(1);
         let request = request(self.0.store.clone());
         runtime.spawn(async move {
-            let _ = sender.send(tokio::time::timeout(bound, request).await);
+            let request = AssertUnwindSafe(tokio::time::timeout(bound, request));
+            let _ = sender.send(request.catch_unwind().await);
         });
-        match answer.recv().map_err(Error::other)? {
+        let Ok(answered) = answer.recv().map_err(Error::other)? else {
+            return Err(Error::other(format!(
+                "the client of {self} broke off: a setting AWS_* may be wrong, see the log"
+            )));
+        };
+        match answered {
             Ok(done) => done.map_err(|error| match error {
                 object_store::Error::NotFound { .. } => Error::new(ErrorKind::NotFound, error),
                 other => Error::other(other),
@@ -157,5 +216,47 @@ impl fmt::Display for Bucket {
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bucket({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_store_that_could_not_be_asked_is_told_by_its_setting() {
+        let read = |pairs: &[(&str, &str)]| {
+            endpoint(&|name| pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| (*value).to_owned()))
+        };
+        let key = [("AWS_ACCESS_KEY_ID", "name\n"), ("AWS_SECRET_ACCESS_KEY", " se/cr+et= ")];
+        assert_eq!(read(&key).unwrap(), None);
+        assert_eq!(read(&[("AWS_ENDPOINT_URL", " "), ("AWS_REGION", "")]).unwrap(), None);
+        let both =
+            [("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"), ("AWS_ENDPOINT_URL_S3", "https://minio.internal/\n")];
+        assert_eq!(read(&both).unwrap().unwrap().as_str(), "https://minio.internal/");
+        for (name, value) in [
+            ("AWS_ENDPOINT_URL", "localhost:9000"),
+            ("AWS_ENDPOINT_URL", "minio.internal"),
+            ("AWS_ENDPOINT_URL", "http://"),
+            ("AWS_ENDPOINT_URL_S3", "ftp://minio.internal"),
+            ("AWS_ENDPOINT", "/minio"),
+            ("AWS_REGION", "us east"),
+            ("AWS_ACCESS_KEY_ID", "a name"),
+            ("AWS_SECRET_ACCESS_KEY", "hidden\nword"),
+            ("AWS_SESSION_TOKEN", "hidden word"),
+            ("AWS_SECRET_ACCESS_KEY", "hidden"),
+        ] {
+            let error = read(&[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(name) && !error.contains("hidden"), "{name}={value}: {error}");
+        }
+    }
+
+    /// What no check of settings foresees.
+    #[test]
+    fn a_client_that_breaks_is_an_error() {
+        let bucket = Bucket::open("pages", "x").unwrap();
+        let broken = bucket.call(|_| async { if true { panic!("as the client does") } else { Ok(()) } });
+        assert!(broken.unwrap_err().to_string().contains("s3://pages/x broke off"));
     }
 }

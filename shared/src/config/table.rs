@@ -57,10 +57,18 @@ pub const SETTINGS: &[Setting] = &[
         "large documents and profiles: a folder, or `s3://BUCKET/PREFIX` of an S3-compatible store; workers on several \
          machines need the latter or a shared folder",
     ),
-    addresses("AWS_ENDPOINT_URL", Words("Amazon's"), "address of the S3-compatible store"),
+    addresses(
+        "AWS_ENDPOINT_URL",
+        Words("Amazon's"),
+        "address of the S3-compatible store, with `http://` or `https://`; this and the next ones count for a bucket only",
+    ),
+    addresses("AWS_ENDPOINT_URL_S3", Words("`AWS_ENDPOINT_URL`"), "the same; of the three it counts first"),
+    addresses("AWS_ENDPOINT", Words("`AWS_ENDPOINT_URL`"), "the same; of the three it counts last"),
     open("AWS_REGION", Words("`us-east-1`"), "region of the S3-compatible store"),
+    open("AWS_DEFAULT_REGION", Words("`us-east-1`"), "the same, where `AWS_REGION` is not given"),
     secret("AWS_ACCESS_KEY_ID", Words("none"), "its key's name"),
     secret("AWS_SECRET_ACCESS_KEY", Words("none"), "its key"),
+    secret("AWS_SESSION_TOKEN", Words("none"), "what goes with a key that holds for some hours"),
     open("WEIR_BIND", Value("127.0.0.1:3002"), "API listen address; port 0 picks one and logs it"),
     open(
         "WEIR_PUBLIC_URL",

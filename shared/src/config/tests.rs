@@ -61,6 +61,8 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_PUBLIC_URL", "https://weir.example/api?", "without query and fragment"),
         ("WEIR_PUBLIC_URL", "https://weir.example/#part", "without query and fragment"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),
+        ("WEIR_BLOBS", "s3://b/x", "3 to 63"),
+        ("WEIR_BLOBS", "s3://pages//x", "without empty parts"),
         ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
         ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
         ("WEIR_TEAM_QUEUE", "0", "from 1 to"),
@@ -92,6 +94,14 @@ fn the_public_url_may_have_a_path() {
     let url = read(&[("WEIR_PUBLIC_URL", " https://weir.example/api/ ")]).unwrap().api.public_url.unwrap();
     assert_eq!(url.as_str(), "https://weir.example/api/");
     assert_eq!(read(&[]).unwrap().api.public_url, None);
+}
+
+#[test]
+fn what_a_bucket_needs_is_wrong_beside_a_bucket_only() {
+    let wrong = ("AWS_ENDPOINT_URL", "localhost:9000");
+    assert!(read(&[wrong]).is_ok(), "somebody else's");
+    let error = read(&[wrong, ("WEIR_BLOBS", "s3://pages/x")]).unwrap_err().to_string();
+    assert!(error.contains("AWS_ENDPOINT_URL=localhost:9000") && error.contains("http or https"), "{error}");
 }
 
 #[test]
@@ -140,17 +150,16 @@ fn durations_read_in_every_unit() {
     assert_eq!(parse_duration(""), None);
 }
 
-/// Names that libraries read, and such that only say where another one is looked for.
-const READ_ELSEWHERE: [&str; 4] = ["AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
-
 #[test]
 fn every_setting_that_is_read_stands_in_the_table_and_no_other() {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
-    let asked = RefCell::new(BTreeSet::from(READ_ELSEWHERE.map(str::to_owned)));
+    let asked = RefCell::new(BTreeSet::new());
     // Some are only asked for beside others.
-    for given in [&[][..], &[("WEIR_LLM_URL", "http://localhost"), ("WEIR_LLM_MODEL", "m")][..]] {
+    let beside: [&[(&str, &str)]; 3] =
+        [&[], &[("WEIR_LLM_URL", "http://localhost"), ("WEIR_LLM_MODEL", "m")], &[("WEIR_BLOBS", "s3://pages")]];
+    for given in beside {
         Settings::from_lookup(&|name| {
             asked.borrow_mut().insert(name.to_owned());
             given.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())

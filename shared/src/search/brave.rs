@@ -40,8 +40,7 @@ pub(super) async fn page(
     };
     // The same for every page, or the second one would begin elsewhere.
     let count = count.min(collected.limit());
-    let request = operator_http::client().get(address(base, query, &words, source, page, count));
-    let mut request = request.header("X-Subscription-Token", key).header("Accept", "application/json");
+    let mut request = request(base, key, query, &words, (source, page, count));
     if let Some(place) = query.location.as_deref().filter(|place| place.bytes().all(|b| (b' '..=b'~').contains(&b))) {
         request = request.header("X-Loc-City", place);
     }
@@ -59,6 +58,18 @@ pub(super) async fn page(
     let is_new = collected.take(results.iter().filter_map(|result| hit(result, source)));
     let has_more = answer.pointer("/query/more_results_available").and_then(Value::as_bool).unwrap_or(is_new);
     Ok(!is_new || !has_more || page >= LAST_PAGE || source == Source::Images || results.len() < count)
+}
+
+/// Asks for so many hits of a page.
+pub(super) fn request(
+    base: &Url,
+    key: &str,
+    query: &Query,
+    words: &str,
+    (source, page, count): (Source, usize, usize),
+) -> reqwest::RequestBuilder {
+    let request = operator_http::client().get(address(base, query, words, source, page, count));
+    request.header("X-Subscription-Token", key).header("Accept", "application/json")
 }
 
 fn address(base: &Url, query: &Query, words: &str, source: Source, page: usize, count: usize) -> Url {

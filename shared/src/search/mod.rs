@@ -257,6 +257,44 @@ impl Backends {
     }
 }
 
+/// What is wrong with a backend, for its operator. No words of the backend and no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("cannot be reached")]
+    Unreachable,
+    #[error("does not answer in {} s", ANSWER_TIME.as_secs())]
+    Silent,
+    #[error("answers with status {0}")]
+    Status(u16),
+    #[error("does not answer with JSON")]
+    NoJson,
+    /// Of another interface, or it goes well now.
+    #[error("answers with JSON in which nothing was found")]
+    NoHits,
+}
+
+/// Asks a backend of which nothing came once more, to see what it answers.
+pub async fn trouble(backend: &SearchBackend, query: &Query) -> Trouble {
+    let request = match backend {
+        SearchBackend::Searxng(base) => searxng::request(base, query, Source::Web, 0),
+        SearchBackend::Brave { base, key } => {
+            brave::request(base, key, query, &query.with_operators(), (Source::Web, 0, 1))
+        }
+    };
+    let answered = tokio::time::timeout(ANSWER_TIME, async {
+        let Ok(response) = request.send().await else { return Trouble::Unreachable };
+        if !response.status().is_success() {
+            return Trouble::Status(response.status().as_u16());
+        }
+        let body = operator_http::read(response, MAX_ANSWER).await.unwrap_or_default();
+        match serde_json::from_slice::<serde_json::Value>(&body) {
+            Ok(_) => Trouble::NoHits,
+            Err(_) => Trouble::NoJson,
+        }
+    });
+    answered.await.unwrap_or(Trouble::Silent)
+}
+
 /// The JSON that a backend answers with. `spent` reads from an answer how long nothing is left of what may be asked.
 async fn get(
     request: reqwest::RequestBuilder,

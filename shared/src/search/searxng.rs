@@ -23,7 +23,7 @@ pub(super) async fn page(
     if without_bangs(&query.words).trim().is_empty() {
         return Err(Failure::NotTaken);
     }
-    let answer = get(operator_http::client().get(address(base, query, collected.source, page)), pace, |_| None).await?;
+    let answer = get(request(base, query, collected.source, page), pace, |_| None).await?;
     let results = answer.get("results").and_then(Value::as_array).ok_or(Failure::Broken)?;
     if page == 0 {
         collected.warn(shortcomings(query, false, false, false));
@@ -31,6 +31,10 @@ pub(super) async fn page(
     }
     let source = collected.source;
     Ok(!collected.take(results.iter().filter_map(|result| hit(result, source))))
+}
+
+pub(super) fn request(base: &Url, query: &Query, source: Source, page: usize) -> reqwest::RequestBuilder {
+    operator_http::client().get(address(base, query, source, page))
 }
 
 fn address(base: &Url, query: &Query, source: Source, page: usize) -> Url {

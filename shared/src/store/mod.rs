@@ -34,8 +34,9 @@ pub mod testing;
 pub mod upkeep;
 pub mod work;
 
+pub use db::arrival::{Refusal, why_not_written};
 pub use db::connect::PoolUse;
-pub use db::error::{StoreError, StoreResult, takes_no_writes};
+pub use db::error::{StoreError, StoreResult, postgres_code, takes_no_writes};
 pub(crate) use db::handle::claim_patience;
 pub use db::handle::{Db, PostgresDb, SqliteDb, Tx};
-pub use db::migrations::migrate;
+pub use db::migrations::{migrate, migrate_patiently};

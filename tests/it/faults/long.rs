@@ -214,11 +214,11 @@ impl Drop for MuteBucket {
 }
 
 /// A small file system of its own; unmounted when dropped.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
     /// `None` where this user may not mount.
-    fn mount(size: &str) -> Option<Self> {
+    pub(crate) fn mount(size: &str) -> Option<Self> {
         let folder = weir_tests::temporary("disk");
         std::fs::create_dir_all(&folder).unwrap();
         let options = format!("size={size},mode=0755");
@@ -231,7 +231,7 @@ impl SmallDisk {
     }
 
     /// Writes a file until nothing more fits.
-    fn fill(&self) -> PathBuf {
+    pub(crate) fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = File::create(&path).unwrap();
         for size in [1 << 20, 1 << 12, 1] {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use weir_shared::clock::{self, Stopwatch};
-use weir_shared::config::{ModelSettings, Settings};
+use weir_shared::config::{ModelSettings, SearchBackend, SearchSettings, Settings};
 use weir_shared::domain::search::{Query, Source};
 use weir_shared::guests::{Holder, Urgency};
 use weir_shared::ids::TeamId;
 use weir_shared::llm::{Allowance, Model, ModelError, Question, Role, TokenMeter, strict_object};
-use weir_shared::search::Backends;
+use weir_shared::search::{self, Backends, Trouble};
 
 use super::finding::{Check, Finding};
 
@@ -24,8 +24,8 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     if let Some(settings) = &settings.model {
         checks.push(("model", model(settings).await));
     }
-    if !settings.search.backends.is_empty() {
-        checks.push(("search", search(settings).await));
+    for backend in &settings.search.backends {
+        checks.push(("search", search(backend).await));
     }
     checks
 }
@@ -77,20 +77,78 @@ fn mend(error: &ModelError) -> &'static str {
     }
 }
 
-/// Whether a search finds anything.
-async fn search(settings: &Settings) -> Finding {
-    let backends = Backends::new(settings.search.clone());
+/// Whether a search by this backend finds anything.
+async fn search(backend: &SearchBackend) -> Finding {
+    let backends = Backends::new(SearchSettings { backends: vec![backend.clone()] });
     let query = Query { words: "weather".to_owned(), ..Query::default() };
     let (took, deadline) = (Stopwatch::start(), clock::deadline(PATIENCE));
     let found = backends.find(nobody(), &query, &[Source::Web], 1, deadline, clock::of_machine()).await;
+    let name = search_name(backend);
     match found {
         Ok(found) if found.hits.iter().any(|(_, hits)| !hits.is_empty()) => {
-            Finding::good(format!("a search finds something in {} ms", took.elapsed().as_millis()))
+            Finding::good(format!("{name} finds something in {} ms", took.elapsed().as_millis()))
         }
-        Ok(_) => Finding::weak("a search for `weather` finds nothing", "look at the engines that the backend asks"),
-        Err(error) => Finding::bad(
-            error.to_string(),
-            "see that WEIR_SEARCH_URL answers from here with its JSON on, and for Brave WEIR_SEARCH_KEY",
-        ),
+        Ok(_) => {
+            let what = format!("{name}: a search for `weather` finds nothing");
+            Finding::weak(what, "look at the engines that the backend asks")
+        }
+        Err(_) => {
+            let trouble = search::trouble(backend, &query).await;
+            Finding::bad(format!("{name} {trouble}"), search_mend(backend, trouble))
+        }
+    }
+}
+
+/// The backend without its key, and what in its address may be one.
+fn search_name(backend: &SearchBackend) -> String {
+    let (name, base) = match backend {
+        SearchBackend::Searxng(base) => ("SearXNG", base),
+        SearchBackend::Brave { base, .. } => ("Brave", base),
+    };
+    let port = base.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{name} at {}{port}", base.host_str().unwrap_or_default())
+}
+
+fn search_mend(backend: &SearchBackend, trouble: Trouble) -> &'static str {
+    let is_brave = matches!(backend, SearchBackend::Brave { .. });
+    match trouble {
+        Trouble::Unreachable if is_brave => "see that this machine reaches it, or set WEIR_BRAVE_URL to where it is",
+        Trouble::Unreachable => "start it, or set WEIR_SEARCH_URL to where it is",
+        Trouble::Silent => "look at its load, and at the engines that it asks",
+        Trouble::Status(401 | 403 | 422) if is_brave => "set WEIR_SEARCH_KEY to a key that it takes",
+        Trouble::Status(401) => {
+            "something before it asks for a password: put it into WEIR_SEARCH_URL, or let this machine through"
+        }
+        Trouble::Status(403) => {
+            "name `json` in `search.formats` of its settings.yml, and let this machine through its limiter"
+        }
+        Trouble::Status(402 | 429) => "its limit is reached: ask it less often, or have it allow more",
+        Trouble::Status(300..=399 | 404) => {
+            "set WEIR_SEARCH_URL (of Brave WEIR_BRAVE_URL) to its base, without `/search`"
+        }
+        Trouble::Status(_) => "look at its log",
+        Trouble::NoJson | Trouble::NoHits if is_brave => {
+            "set WEIR_BRAVE_URL to the base of the Brave Search API (…/res/v1)"
+        }
+        Trouble::NoJson | Trouble::NoHits => {
+            "set WEIR_SEARCH_URL to the base of a SearXNG, and name `json` in `search.formats` of its settings.yml"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_search_backend_is_named_without_its_secrets() {
+        let searxng = SearchBackend::Searxng("http://user:word@127.0.0.1:8888/searx?token=word".parse().unwrap());
+        assert_eq!(search_name(&searxng), "SearXNG at 127.0.0.1:8888");
+        let base = "https://api.search.brave.com/res/v1".parse().unwrap();
+        let brave = SearchBackend::Brave { base, key: "word".to_owned() };
+        assert_eq!(search_name(&brave), "Brave at api.search.brave.com");
+        assert!(search_mend(&brave, Trouble::Status(401)).contains("WEIR_SEARCH_KEY"));
+        assert!(search_mend(&searxng, Trouble::Status(403)).contains("json"));
     }
 }

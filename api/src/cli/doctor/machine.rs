@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use weir_shared::blobs::BlobsUrl;
-use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
+use weir_shared::config::{ApiSettings, DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::descriptors;
 use weir_shared::examination::{self, Examination};
 use weir_shared::runners::InstalledRunners;
 
 use super::finding::{Check, Finding};
+use crate::callers::first_key;
 
 /// Least free space where data, blobs and boxes lie, bytes: below it writes fail soon.
 const LEAST_FREE: u64 = 1024 * 1024 * 1024;
@@ -28,12 +29,13 @@ const BROWSERS: &[&str] =
 const BROWSER_FOLDERS: &[&str] = &["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/chrome-headless-shell"];
 
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let mut checks =
-        vec![("disk", disk(settings)), ("open files", open_files(descriptors::allowed(), settings.worker.sessions))];
-    checks.push(("chromium", chromium(settings.browser.chromium.as_deref())));
-    checks.push(("sandbox", sandbox(settings.browser.sandbox)));
+    let mut checks = vec![("key", key(&settings.api)), ("disk", disk(settings))];
+    checks.push(("open files", open_files(descriptors::allowed(), settings.worker.sessions)));
+    let (chromium, sandbox) = (chromium(settings.browser.chromium.as_deref()), sandbox(settings.browser.sandbox));
+    let for_boxes = mend_boxes(&chromium, &sandbox);
+    checks.extend([("chromium", chromium), ("sandbox", sandbox)]);
     match examine().await {
-        Ok(Some(found)) => checks.extend(told(&found, settings)),
+        Ok(Some(found)) => checks.extend(told(&found, for_boxes, settings)),
         Ok(None) => {
             checks.push(("worker", Finding::good("weir-worker is not on this machine; what it needs was not tried")))
         }
@@ -44,8 +46,32 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     checks
 }
 
+/// What helps where boxes do not run: most likely the check that says so.
+fn mend_boxes(chromium: &Finding, sandbox: &Finding) -> &'static str {
+    match (chromium, sandbox) {
+        (Finding::Bad { .. }, _) => "see chromium",
+        (_, Finding::Bad { .. }) => "see sandbox",
+        _ => "see sandbox and box limits",
+    }
+}
+
+/// Whether the default team's key can be read, as the API does at its start.
+fn key(settings: &ApiSettings) -> Finding {
+    if settings.api_key.is_some() {
+        return Finding::good("given in WEIR_API_KEY");
+    }
+    let file = settings.api_key_file.display();
+    match first_key::read(&settings.api_key_file) {
+        Ok(Some(_)) => Finding::good(format!("in {file}")),
+        Ok(None) => Finding::good(format!("not made yet; the first `weir serve` writes it to {file}")),
+        Err(error) => {
+            Finding::bad(format!("{error:#}"), "run it as the service's user, who must own the file (`chown`)")
+        }
+    }
+}
+
 /// What the worker's program has tried, as checks.
-fn told(found: &Examination, settings: &Settings) -> Vec<Check> {
+fn told(found: &Examination, for_boxes: &str, settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.push(match &found.run_dir {
         Ok(()) => ("box folder", Finding::good("boxes can be made and entered")),
@@ -69,7 +95,7 @@ fn told(found: &Examination, settings: &Settings) -> Vec<Check> {
     }
     match &found.boxes {
         Some(Ok(())) => checks.push(("boxes", Finding::good("code and a browser ran in one"))),
-        Some(Err(why)) => checks.push(("boxes", Finding::bad(why.clone(), "see sandbox and box limits"))),
+        Some(Err(why)) => checks.push(("boxes", Finding::bad(why.clone(), for_boxes))),
         None => {}
     }
     if settings.worker.sessions > 0 {
@@ -252,6 +278,13 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boxes_that_do_not_run_are_led_back_to_what_they_need() {
+        let (good, bad) = (|| Finding::good("there"), || Finding::bad("missing", "install it"));
+        let mends = [mend_boxes(&bad(), &bad()), mend_boxes(&good(), &bad()), mend_boxes(&good(), &good())];
+        assert_eq!(mends, ["see chromium", "see sandbox", "see sandbox and box limits"]);
+    }
 
     #[test]
     fn a_low_limit_of_open_files_is_told_with_its_mend() {

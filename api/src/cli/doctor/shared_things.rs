@@ -1,13 +1,14 @@
 //! What all processes of an installation meet in: the database, blobs, clocks, each other.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::store::db::{clock, migrations};
 use weir_shared::store::work::nodes;
-use weir_shared::store::{self, Db, PoolUse};
+use weir_shared::store::{self, Db, PoolUse, Refusal, StoreError};
 use weir_shared::wake;
 use weir_shared::{blocking, private};
 
@@ -25,7 +26,7 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     let db = match connect(settings).await {
         Ok(db) => db,
         Err(error) => {
-            let mend = "start it, or set DATABASE_URL to where it is";
+            let mend = mend_database(&settings.database_url, &error);
             let database = Finding::bad(format!("{}: {error:#}", database_name(settings)), mend);
             return vec![("database", database), ("blobs", blobs(settings).await)];
         }
@@ -46,8 +47,45 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
 
 async fn connect(settings: &Settings) -> anyhow::Result<Db> {
     let db = server::connect(settings, PoolUse::Rows).await?;
-    db.ping().await?;
+    match &db {
+        // A file that can be read may still take nothing.
+        Db::Sqlite(_) => db.try_write().await.map_err(cause)?,
+        Db::Postgres(_) => db.ping().await?,
+    }
     Ok(db)
+}
+
+/// What is below an error of the store.
+fn cause(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Unavailable(error) => error.into(),
+        error => error.into(),
+    }
+}
+
+/// What helps against an error of the database.
+fn mend_database(url: &DatabaseUrl, error: &anyhow::Error) -> &'static str {
+    let path = match url {
+        DatabaseUrl::Postgres(_) => {
+            return match store::postgres_code(error).as_deref() {
+                None | Some("57P03") => "start it, or set DATABASE_URL to where it is",
+                Some("28P01" | "28000") => "set DATABASE_URL to a role and a password that it takes",
+                Some("3D000") => "make that database (createdb), or name another one in DATABASE_URL",
+                Some("53300") => "raise its max_connections, or end what has taken them",
+                Some(_) => "look at the server's log",
+            };
+        }
+        DatabaseUrl::Sqlite(path) => path,
+    };
+    match store::why_not_written(error, path) {
+        Some(Refusal::Locked) => "see which process holds it (`fuser`), and end it",
+        Some(Refusal::DiskFull) => "make room on its disk",
+        Some(Refusal::ReadOnlyFileSystem) => {
+            "mount its file system so that it can be written, or set DATABASE_URL to another place"
+        }
+        Some(Refusal::Denied) => "run it as the service's user, who must own the file and its folder (`chown`)",
+        None => "see that it is SQLite's and whole, else restore a backup (`weir restore`)",
+    }
 }
 
 /// What a first start finds where there is no file yet. None is made: whoever asks in another folder than the service's
@@ -126,13 +164,24 @@ async fn blobs(settings: &Settings) -> Finding {
     let tried = blocking::run(move || Blobs::at(&url)?.check()).await.map_err(anyhow::Error::from);
     match tried.flatten() {
         Ok(()) => Finding::good(format!("{name} takes them")),
-        Err(error) => {
-            let mend = match settings.blobs {
-                BlobsUrl::Folder(_) => "give the folder to the service's user, or name another one in WEIR_BLOBS",
-                BlobsUrl::Bucket { .. } => "check WEIR_BLOBS and the settings AWS_*",
-            };
-            Finding::bad(format!("{name}: {error:#}"), mend)
+        Err(error) => Finding::bad(format!("{name}: {error:#}"), mend_blobs(&settings.blobs, &error)),
+    }
+}
+
+/// What helps where blobs cannot be written.
+fn mend_blobs(url: &BlobsUrl, error: &anyhow::Error) -> &'static str {
+    if matches!(url, BlobsUrl::Bucket { .. }) {
+        return "check WEIR_BLOBS and the settings AWS_*";
+    }
+    match error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind) {
+        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => "make room on the disk of the folder",
+        Some(ErrorKind::ReadOnlyFilesystem) => {
+            "mount its file system so that it can be written, or name another folder in WEIR_BLOBS"
         }
+        Some(ErrorKind::PermissionDenied) => {
+            "run it as the service's user, who must own the folder (`chown`), or name another one in WEIR_BLOBS"
+        }
+        _ => "name a folder in WEIR_BLOBS that can be made and written",
     }
 }
 
@@ -180,4 +229,35 @@ async fn sessions(db: &Db, live: &[nodes::NodeRow]) -> Finding {
         counts.slots,
         live.len()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_helps_is_told_by_what_is_wrong() {
+        let of_system = |kind: ErrorKind| anyhow::Error::from(std::io::Error::from(kind)).context("cannot open");
+        let folder = std::env::temp_dir();
+        let file = DatabaseUrl::Sqlite(folder.join(format!("{}.db", weir_shared::random::id())));
+        for (kind, word) in [
+            (ErrorKind::StorageFull, "room"),
+            (ErrorKind::PermissionDenied, "chown"),
+            (ErrorKind::InvalidData, "weir restore"),
+        ] {
+            assert!(mend_database(&file, &of_system(kind)).contains(word), "{kind}");
+        }
+        let server = DatabaseUrl::Postgres("postgres://db/weir".to_owned());
+        assert!(mend_database(&server, &of_system(ErrorKind::ConnectionRefused)).contains("start it"));
+        let blobs = BlobsUrl::Folder(folder);
+        for (kind, word) in [
+            (ErrorKind::StorageFull, "room"),
+            (ErrorKind::ReadOnlyFilesystem, "mount"),
+            (ErrorKind::PermissionDenied, "chown"),
+            (ErrorKind::NotADirectory, "WEIR_BLOBS"),
+        ] {
+            assert!(mend_blobs(&blobs, &of_system(kind)).contains(word), "{kind}");
+        }
+    }
 }

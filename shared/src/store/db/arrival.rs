@@ -9,17 +9,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::is_busy;
-use super::error::{SQLITE_FULL, primary};
-use crate::clock;
+use super::error::{SQLITE_BUSY, SQLITE_FULL, primary, sqlite_code};
 use crate::config::DatabaseUrl;
 use crate::store::{Db, PoolUse, StoreError};
+use crate::{clock, private};
 
 /// How long the database is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,27 +53,65 @@ impl Db {
         };
         stop.run_until_cancelled(connected).await.transpose()
     }
+
+    /// As [`Db::connect`], for somebody who asks now: a server that is not there is told of at once, with the reason and its
+    /// address. A pool tries again until its time is over, and then does not know why.
+    ///
+    /// # Errors
+    /// As [`Db::connect`].
+    pub async fn connect_at_once(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
+        if let DatabaseUrl::Postgres(text) = url {
+            let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
+            let reached = within(TRY, async {
+                let connection = PgConnection::connect_with(&options).await?;
+                Ok(tokio::time::timeout(PAUSE, connection.close()).await)
+            });
+            let _ = reached.await.with_context(|| format!("cannot reach Postgres, {}", named(&options)))?;
+        }
+        Self::connect(url, connections, usage).await
+    }
+}
+
+/// Work with a bound.
+async fn within<T>(bound: Duration, work: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    let done = tokio::time::timeout(bound, work).await;
+    done.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 /// Opens the file, and returns when it can be written: the first that a process does is to bring its tables up to date.
 async fn writable(path: &Path, connect: impl AsyncFn() -> anyhow::Result<Db>) -> anyhow::Result<Db> {
-    let end = clock::deadline(PATIENCE);
-    let (mut opened, mut tell_at) = (None, clock::instant());
+    let mut opened = None;
+    let work = while_it_passes(path, async || {
+        let db = match &opened {
+            Some(db) => Db::clone(db),
+            None => opened.insert(connect().await?).clone(),
+        };
+        match db.try_write().await {
+            Ok(()) => Ok(db),
+            Err(StoreError::Unavailable(error)) => Err(error.into()),
+            Err(error) => Err(error.into()),
+        }
+    });
+    work.await.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Does work on SQLite's file, again and again while what stops it passes by itself, [`PATIENCE`] at most.
+///
+/// # Errors
+/// Those of the work.
+pub(super) async fn while_it_passes<T>(
+    path: &Path,
+    mut work: impl AsyncFnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let (end, mut tell_at) = (clock::deadline(PATIENCE), clock::instant());
     loop {
         // Each try has SQLite's own patience.
-        let tried = match &opened {
-            None => connect().await.map(|db| opened = Some(db)),
-            Some(db) => match db.try_write().await {
-                Ok(()) => return Ok(db.clone()),
-                Err(StoreError::Unavailable(error)) => Err(error.into()),
-                Err(error) => return Err(error.into()),
-            },
+        let error = match work().await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
         };
-        let Err(error) = tried else { continue };
         let now = clock::instant();
-        let Some(why) = why_it_passes(&error, path).filter(|_| now < end) else {
-            return Err(error.context(format!("cannot write {}", path.display())));
-        };
+        let Some(why) = why_it_passes(&error, path).filter(|_| now < end) else { return Err(error) };
         if now >= tell_at {
             let left_s = (end - now).as_secs();
             tracing::warn!(file = %path.display(), error = %format!("{error:#}"), left_s, "waiting for the database: {why}");
@@ -86,21 +124,79 @@ async fn writable(path: &Path, connect: impl AsyncFn() -> anyhow::Result<Db>) ->
 
 /// Why a file that cannot be written may be written later without anybody's changing it. `None`: it may not.
 fn why_it_passes(error: &anyhow::Error, path: &Path) -> Option<&'static str> {
-    let of_sqlite = || error.chain().filter_map(|cause| cause.downcast_ref::<sqlx::Error>());
-    let is_full =
-        |error: &sqlx::Error| error.as_database_error().and_then(|error| primary(&error.code()?)) == Some(SQLITE_FULL);
+    match why_not_written(error, path)? {
+        Refusal::Locked => Some("somebody else has locked it"),
+        Refusal::DiskFull => Some("its disk is full"),
+        Refusal::ReadOnlyFileSystem => Some("its file system is read-only"),
+        Refusal::Denied => None,
+    }
+}
+
+/// Why SQLite's file cannot be written, or not even opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Somebody else has locked it.
+    Locked,
+    /// Nothing more fits on its disk.
+    DiskFull,
+    ReadOnlyFileSystem,
+    /// Our user may not write it, or not come to where it lies.
+    Denied,
+}
+
+/// What an error says of SQLite's file at `path`. `None`: none of these.
+pub fn why_not_written(error: &anyhow::Error, path: &Path) -> Option<Refusal> {
+    let codes = || error.chain().filter_map(|cause| sqlite_code(cause.downcast_ref::<sqlx::Error>()?));
     // What lies beside the file is not written by SQLite alone.
-    let of_system = || error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
-    if of_sqlite().any(is_busy) {
-        Some("somebody else has locked it")
-    } else if of_sqlite().any(is_full) || of_system().any(|error| error.kind() == io::ErrorKind::StorageFull) {
-        Some("its disk is full")
-    } else if access(path, Access::WRITE_OK) == Err(Errno::ROFS) {
+    let of_system =
+        |kind| error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == kind);
+    if codes().any(|code| code & 0xff == SQLITE_BUSY) {
+        Some(Refusal::Locked)
+    } else if codes().any(|code| is_full(code, || has_room(path))) || of_system(io::ErrorKind::StorageFull) {
+        Some(Refusal::DiskFull)
+    } else if is_refused(path, Errno::ROFS) {
         // SQLite says the same of a file that we may only read, for which there is another error.
-        Some("its file system is read-only")
+        Some(Refusal::ReadOnlyFileSystem)
+    } else if is_refused(path, Errno::ACCESS) || of_system(io::ErrorKind::PermissionDenied) {
+        Some(Refusal::Denied)
     } else {
         None
     }
+}
+
+/// Whether SQLite's error is a full disk's. Its log's index, of the whole of which it makes sure beforehand, it reports as
+/// broken, and what it cannot make at all as not to be opened.
+fn is_full(code: i32, has_room: impl Fn() -> bool) -> bool {
+    const SQLITE_IOERR: i32 = 10;
+    const SQLITE_CANTOPEN: i32 = 14;
+    match code & 0xff {
+        SQLITE_FULL => true,
+        SQLITE_IOERR | SQLITE_CANTOPEN => !has_room(),
+        _ => false,
+    }
+}
+
+/// Whether something fits on the disk of a file, and another file. Where it cannot be told, something does.
+fn has_room(file: &Path) -> bool {
+    // Less is the same as nothing to SQLite, which makes its files larger by tens of kilobytes.
+    const LEAST: u64 = 1024 * 1024;
+    let Ok(disk) = statvfs(folder_of(file)) else { return true };
+    // Some blocks are root's alone.
+    let blocks = if private::own_uid() == 0 { disk.f_bfree } else { disk.f_bavail };
+    // Some file systems do not count files.
+    blocks.saturating_mul(disk.f_frsize) >= LEAST && (disk.f_files == 0 || disk.f_favail > 0)
+}
+
+/// Whether the file, or the folder in which it is to be made, may not be written for this reason.
+fn is_refused(file: &Path, why: Errno) -> bool {
+    match access(file, Access::WRITE_OK) {
+        Err(Errno::NOENT) => access(folder_of(file), Access::WRITE_OK) == Err(why),
+        answer => answer == Err(why),
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns when the server takes a connection, and what is written by it.
@@ -110,10 +206,7 @@ async fn arrival(text: &str) -> anyhow::Result<()> {
     let (server, end) = (named(&options), clock::deadline(PATIENCE));
     let mut tell_at = clock::instant();
     loop {
-        let attempt = tokio::time::timeout(TRY, greet(&options)).await;
-        let Err(error) = attempt.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())) else {
-            return Ok(());
-        };
+        let Err(error) = within(TRY, greet(&options)).await else { return Ok(()) };
         let now = clock::instant();
         if !passes(&error) || now + PAUSE >= end {
             return Err(error).with_context(|| format!("cannot use Postgres, {server}"));
@@ -178,6 +271,21 @@ mod tests {
             let text = format!("{error:#}");
             assert!(text.contains("refused by the test") && text.contains("weir@127.0.0.1:"), "{text}");
             assert!(!text.contains("hidden"), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_now_hears_at_once_why_there_is_no_server() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let nobody = DatabaseUrl::Postgres(format!("postgres://weir:hidden@127.0.0.1:{port}/weir"));
+        for (url, why, code) in
+            [(nobody, "refused", None), (refusing("57P03").await, "refused by the test", Some("57P03"))]
+        {
+            let tried = Db::connect_at_once(&url, 1, PoolUse::Commands);
+            let error = tokio::time::timeout(TRY, tried).await.unwrap().unwrap_err();
+            let text = format!("{error:#}");
+            assert!(text.contains(why) && text.contains("weir@127.0.0.1:") && !text.contains("hidden"), "{text}");
+            assert_eq!(crate::store::postgres_code(&error).as_deref(), code);
         }
     }
 
@@ -257,5 +365,16 @@ mod tests {
         assert_eq!(why_it_passes(&denied, &path), None);
         db.close().await;
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_sqlite_says_of_a_disk_without_room_is_told_from_a_broken_one() {
+        // `SQLITE_FULL`, `SQLITE_IOERR_SHMSIZE`, `SQLITE_IOERR_WRITE`, `SQLITE_CANTOPEN`, `SQLITE_READONLY`.
+        for (code, without_room, with_room) in
+            [(13, true, true), (4_874, true, false), (778, true, false), (14, true, false), (8, false, false)]
+        {
+            assert_eq!((is_full(code, || false), is_full(code, || true)), (without_room, with_room), "{code}");
+        }
+        assert!(has_room(&std::env::temp_dir().join("weir.db")) && has_room(Path::new("weir.db")));
     }
 }

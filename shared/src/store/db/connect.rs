@@ -11,7 +11,7 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::error::primary;
+use super::error::{SQLITE_BUSY, primary, sqlite_code};
 use super::handle::{Db, PostgresDb, SqliteDb};
 use super::kept::{self, Kept};
 use super::signals::Signals;
@@ -154,9 +154,8 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
 
 /// Whether SQLite found the file locked. Of two that give a new or a restored file its log in the same moment it refuses
 /// one at once, whatever patience it was told to have: each might wait for the other for ever.
-pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    const SQLITE_BUSY: i32 = 5;
-    error.as_database_error().and_then(|error| primary(&error.code()?)) == Some(SQLITE_BUSY)
+fn is_busy(error: &sqlx::Error) -> bool {
+    sqlite_code(error).is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 /// Makes the database's file before SQLite does, for our user only, and shuts one that an earlier release left open to

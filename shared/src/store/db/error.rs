@@ -1,6 +1,7 @@
 //! How a function of the store fails.
 
 use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
 
 use super::shortage;
 
@@ -72,8 +73,24 @@ fn is_refused_write(error: &sqlx::Error) -> bool {
     }
 }
 
-/// SQLite's code for a full disk.
+/// Postgres's code, where one of the error's causes is Postgres's answer.
+pub fn postgres_code(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let error = cause.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+        Some(error.try_downcast_ref::<PgDatabaseError>()?.code().to_owned())
+    })
+}
+
+/// SQLite's code for a full disk, and for a file that is locked.
 pub(super) const SQLITE_FULL: i32 = 13;
+pub(super) const SQLITE_BUSY: i32 = 5;
+
+/// SQLite's code of an error, if it is SQLite's: the upper bytes tell of the occasion.
+pub(super) fn sqlite_code(error: &sqlx::Error) -> Option<i32> {
+    let error = error.as_database_error()?;
+    error.try_downcast_ref::<SqliteError>()?;
+    error.code()?.parse().ok()
+}
 
 /// What SQLite's code says: the upper bytes tell of the occasion.
 pub(super) fn primary(code: &str) -> Option<i32> {

@@ -3,19 +3,26 @@
 //! Processes of two releases work side by side during an upgrade, and binaries may be taken back by one release: changes
 //! only add, so a database that is newer than this build is used as it is. A migration whose text is another one than
 //! when it was applied is refused: what is there cannot be told.
+//!
+//! On Postgres a migration needs tables for itself, and whoever comes while it waits for one waits behind it. So it stands in
+//! line for a moment only, gives up, lets the others through, and begins anew.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use sqlx::Connection as _;
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use tokio_util::sync::CancellationToken;
 
+use super::arrival;
 use super::error::{StoreError, StoreResult};
 use super::handle::{Db, PostgresDb, SqliteDb};
 use super::lines;
 use super::writer::BEGIN;
-use crate::on_pool;
+use crate::{clock, on_pool, random};
 
 /// Where it stands which of our migrations were applied.
 const TABLE: &str = "_service_migrations";
@@ -23,10 +30,22 @@ const TABLE: &str = "_service_migrations";
 const QUEUE_TABLE: &str = "_sqlx_migrations";
 const QUEUE_TABLE_POSTGRES: &str = "apalis._sqlx_migrations";
 
-/// Postgres's code for a transaction that it broke off because two waited for each other.
-const DEADLOCK: &str = "40P01";
-/// How often a migration is begun that is broken off so. Each takes at least the second after which Postgres looks.
-const DEADLOCK_TRIES: u32 = 10;
+/// How long a migration stands in line for a lock, ms. Pages' ends that wait for a lock wait longer; and Postgres looks after a
+/// second who waits for whom, so of two that wait for each other it is the migration that gives way.
+const LOCK_PATIENCE: &str = "800";
+/// Pause before it stands in line again, in which those behind it have their turn; and a part of it by chance.
+const PAUSE: Duration = Duration::from_secs(3);
+const PAUSE_MORE_MS: u64 = 2_000;
+/// How long the locks are waited for altogether.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The log says at once for whom a migration waits, and then this often.
+const TELL: Duration = Duration::from_secs(10);
+/// Between two looks for whom it waits.
+const LOOK: Duration = Duration::from_millis(250);
+/// Bound on ending a connection.
+const ENDING: Duration = Duration::from_secs(2);
+/// What the connection of a migration is called in Postgres.
+const NAME: &str = "weir migration";
 
 /// How a database differs from what this build expects.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -143,40 +162,40 @@ pub fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
     text.contains("no such table") || text.contains("does not exist")
 }
 
-/// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one
-/// process at a time (`weir migrate`, and the start of `weir serve`). A newer database is left as it is.
+/// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; one process migrates at a
+/// time, others wait for it. A newer database is left as it is.
 ///
 /// # Errors
-/// When the database does not answer, a migration fails, or one that was applied has changed since.
+/// When the database does not answer, a migration fails, one that was applied has changed since, or somebody has for minutes
+/// what it needs.
 pub async fn migrate(db: &Db) -> anyhow::Result<()> {
-    let shape = shape(db).await?;
+    migrate_patiently(db, &CancellationToken::new()).await.map(drop)
+}
+
+/// As [`migrate`]. `None`: `stop` was cancelled meanwhile; nothing of ours is at work in the database then.
+///
+/// # Errors
+/// As there.
+pub async fn migrate_patiently(db: &Db, stop: &CancellationToken) -> anyhow::Result<Option<()>> {
+    let Some(shape) = stop.run_until_cancelled(shape(db)).await.transpose()? else { return Ok(None) };
     shape.accept()?;
     // Nearly always, and every process and every command begins so.
     if shape.missing.is_empty() {
-        return Ok(());
+        return Ok(Some(()));
     }
-    let is_sqlite = matches!(db, Db::Sqlite(_));
-    let (theirs, ours) = (theirs(is_sqlite), ours(is_sqlite));
     match db {
         Db::Sqlite(db) => {
-            // Not the library's `setup()`: that turns `synchronous` off.
-            migrate_sqlite(db, &theirs).await.context("queue tables")?;
-            migrate_sqlite(db, &ours).await.context("migrations/sqlite")?;
+            let path = db.pool.connect_options().get_filename().to_owned();
+            let (theirs, ours) = (theirs(true), ours(true));
+            let work = arrival::while_it_passes(&path, async || {
+                // Not the library's `setup()`: that turns `synchronous` off.
+                migrate_sqlite(db, &theirs).await.context("queue tables")?;
+                migrate_sqlite(db, &ours).await.context("migrations/sqlite")
+            });
+            stop.run_until_cancelled(work).await.transpose()
         }
-        Db::Postgres(PostgresDb { pool, .. }) => {
-            // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
-            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
-            let mut tries = 1;
-            while let Err(error) = migrate_postgres(&options, &theirs, &ours).await {
-                if tries >= DEADLOCK_TRIES || !is_deadlock(&error) {
-                    return Err(error);
-                }
-                tracing::warn!("a running process and a migration waited for each other; migrating once more");
-                tries += 1;
-            }
-        }
+        Db::Postgres(db) => migrate_postgres(&db.pool, stop).await,
     }
-    Ok(())
 }
 
 /// Applies what is missing, each migration in a transaction that has the file's lock from its beginning: one that began by
@@ -192,25 +211,104 @@ async fn migrate_sqlite(db: &SqliteDb, migrator: &Migrator) -> anyhow::Result<()
     Ok(())
 }
 
-/// Applies what is missing over connections of its own: one that broke off in a migration still holds the lock that lets
-/// one process migrate at a time.
-async fn migrate_postgres(options: &PgConnectOptions, theirs: &Migrator, ours: &Migrator) -> anyhow::Result<()> {
-    let patient = PgPoolOptions::new().max_connections(2).connect_with(options.clone()).await;
-    let patient = patient.context("cannot reach Postgres")?;
-    let migrated = async {
-        theirs.run(&patient).await.context("queue tables")?;
-        ours.run(&patient).await.context("migrations/postgres")
-    };
-    let migrated = migrated.await;
-    patient.close().await;
-    migrated
+/// Applies what is missing, again and again while others have what it needs. `None` as in [`migrate_patiently`].
+async fn migrate_postgres(pool: &PgPool, stop: &CancellationToken) -> anyhow::Result<Option<()>> {
+    // What changes a large table takes its time: no bound on statements.
+    let bounds = [("statement_timeout", lines::UNBOUNDED), ("lock_timeout", LOCK_PATIENCE)];
+    let options = pool.connect_options().as_ref().clone().options(bounds).application_name(NAME);
+    let (end, mut tell_at) = (clock::deadline(PATIENCE), clock::instant());
+    loop {
+        let mut holder = None;
+        let Some(tried) = try_postgres(pool, &options, &mut holder, stop).await else { return Ok(None) };
+        let Err(error) = tried else { return Ok(Some(())) };
+        if !is_in_the_way(&error) {
+            return Err(error);
+        }
+        let (now, holder) = (clock::instant(), holder.as_deref().unwrap_or("somebody else's lock"));
+        if now >= end {
+            let minutes = PATIENCE.as_secs() / 60;
+            return Err(error.context(format!("a migration has waited for {holder}, {minutes} minutes in all")));
+        }
+        if now >= tell_at {
+            let (error, left_s) = (format!("{error:#}"), (end - now).as_secs());
+            tracing::warn!(%error, left_s, "a migration waits for {holder}; others are let through meanwhile");
+            tell_at = now + TELL;
+        }
+        let pause = PAUSE + Duration::from_millis(random::up_to(PAUSE_MORE_MS));
+        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return Ok(None);
+        }
+    }
 }
 
-/// Whether Postgres broke a migration off, because a running process held a table that it needs and waited for one that
-/// it had. Nothing of it was applied.
-fn is_deadlock(error: &anyhow::Error) -> bool {
+/// Applies what is missing over a connection of its own: one that broke off in a migration still holds the lock that lets one
+/// process migrate at a time. `holder` becomes whom it waited for. `None` as in [`migrate_patiently`].
+async fn try_postgres(
+    pool: &PgPool,
+    options: &PgConnectOptions,
+    holder: &mut Option<String>,
+    stop: &CancellationToken,
+) -> Option<anyhow::Result<()>> {
+    let opened = match stop.run_until_cancelled(connection_for_migrations(options)).await? {
+        Ok(opened) => opened,
+        Err(error) => return Some(Err(error).context("cannot reach Postgres")),
+    };
+    let (mut connection, pid) = opened;
+    let applying = async {
+        theirs(false).run(&mut connection).await.context("queue tables")?;
+        ours(false).run(&mut connection).await.context("migrations/postgres")
+    };
+    let tried = tokio::select! {
+        tried = applying => Some(tried),
+        () = stop.cancelled() => None,
+        never = look_for_holder(pool, pid, holder) => match never {},
+    };
+    if tried.is_some() {
+        let _ = tokio::time::timeout(ENDING, connection.close()).await;
+    } else {
+        // Its server process would go on with its statement, or stand in line, although nobody hears of it any more.
+        let end = sqlx::query("SELECT pg_terminate_backend($1)").bind(pid).execute(pool);
+        let _ = tokio::time::timeout(ENDING, end).await;
+    }
+    tried
+}
+
+/// A connection, and the server's process behind it.
+async fn connection_for_migrations(options: &PgConnectOptions) -> sqlx::Result<(PgConnection, i32)> {
+    // A server that can looks now and then whether we are still there: of us, too, it hears nothing where we are killed.
+    const LOOK_FOR_US: &str =
+        "SELECT set_config(name, '1000', false) FROM pg_settings WHERE name = 'client_connection_check_interval'";
+    let mut connection = PgConnection::connect_with(options).await?;
+    let _ = sqlx::query(LOOK_FOR_US).execute(&mut connection).await;
+    let pid = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut connection).await?;
+    Ok((connection, pid))
+}
+
+/// Looks whom a migration waits for, as long as it is at work.
+async fn look_for_holder(pool: &PgPool, pid: i32, holder: &mut Option<String>) -> Infallible {
+    const HOLDERS: &str = "SELECT holder.pid, a.application_name, \
+        CAST(EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start) AS BIGINT) \
+        FROM unnest(pg_blocking_pids($1)) AS holder (pid) LEFT JOIN pg_stat_activity a ON a.pid = holder.pid \
+        ORDER BY a.xact_start LIMIT 1";
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let found =
+            sqlx::query_as::<_, (i32, Option<String>, Option<i64>)>(HOLDERS).bind(pid).fetch_optional(pool).await;
+        if let Ok(Some((pid, name, age_s))) = found {
+            let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "without a name".to_owned());
+            // Of what other roles do we may not know since when.
+            let since = age_s.map(|age_s| format!(", {age_s} s in its transaction")).unwrap_or_default();
+            *holder = Some(format!("process {pid} of Postgres ({name}{since})"));
+        }
+    }
+}
+
+/// Whether a migration gave way to somebody who has what it needs. Nothing of it was applied.
+fn is_in_the_way(error: &anyhow::Error) -> bool {
+    // `lock_not_available`, after [`LOCK_PATIENCE`]; and `deadlock_detected`, where the server looks for those sooner.
+    const GAVE_WAY: &[&str] = &["55P03", "40P01"];
     error.chain().any(|cause| match cause.downcast_ref::<sqlx::Error>() {
-        Some(sqlx::Error::Database(error)) => error.code().as_deref() == Some(DEADLOCK),
+        Some(sqlx::Error::Database(error)) => error.code().is_some_and(|code| GAVE_WAY.contains(&&*code)),
         _ => false,
     })
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::{kept, lines, migrations};
 use crate::clock::{self, Stopwatch};
-use crate::on_db;
 use crate::random;
 use crate::store::testing::{databases, team};
 use crate::store::{Db, PoolUse, PostgresDb, SqliteDb, migrate, testing};
+use crate::{on_db, on_pool};
+use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn the_files_of_a_database_are_its_users_alone() {
@@ -334,8 +335,8 @@ async fn a_migration_that_a_running_process_waits_for_is_begun_once_more() {
     let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 2, PoolUse::Rows));
     migrate(&db).await.unwrap();
     let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
-    // Of two that wait for each other Postgres breaks off the one that finds it out. That is the migration, which waits longer,
-    // unless this machine has the other one come late; then it is no round.
+    // Of two that wait for each other the migration gives way, before Postgres breaks off the one that finds it out, unless
+    // this machine has the other one come late; then it is no round.
     let mut has_waited = false;
     for _ in 0..10 {
         sqlx::raw_sql(BEFORE_NEWEST).execute(&other).await.unwrap();
@@ -366,9 +367,66 @@ async fn a_migration_that_a_running_process_waits_for_is_begun_once_more() {
     assert!(has_waited, "Postgres has broken off the running process ten times");
 }
 
+/// As beside a backup, which reads every table in one transaction.
+#[tokio::test]
+async fn a_migration_lets_others_through_while_somebody_reads_and_ends_with_the_stop() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
+    let (db, other) = (Db::connect(&url, 3, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
+    let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    sqlx::raw_sql(BEFORE_NEWEST).execute(&other).await.unwrap();
+    let mut reader = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
+    sqlx::query("LOCK TABLE page IN ACCESS SHARE MODE").execute(&mut *reader).await.unwrap();
+    let stop = CancellationToken::new();
+    let stopping = async {
+        testing::wait_for_a_lock(&db).await;
+        // What a scrape does stands behind the migration, which gives way.
+        for statement in ["SELECT COUNT(*) FROM page", "UPDATE page SET state = state", "UPDATE job SET kind = kind"] {
+            let through = on_pool!(&db, |pool| sqlx::query(statement).execute(pool).await.map(|_| ()));
+            through.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        // The next time it is told to end while it stands in line.
+        testing::wait_for_a_lock(&db).await;
+        stop.cancel();
+        clock::instant()
+    };
+    let (migrated, stopped_at) = tokio::join!(migrations::migrate_patiently(&db, &stop), stopping);
+    assert!(migrated.unwrap().is_none() && stopped_at.elapsed() < Duration::from_secs(10));
+    let ours = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+                application_name = 'weir migration'";
+    let end = clock::deadline(Duration::from_secs(10));
+    while on_pool!(&db, |pool| sqlx::query_scalar::<_, i64>(ours).fetch_one(pool).await.unwrap()) > 0 {
+        assert!(clock::instant() < end, "nobody of ours is left in line");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(migrations::shape(&db).await.unwrap().missing, ["0047_words"], "nothing of it was applied");
+    reader.rollback().await.unwrap();
+    migrate(&db).await.unwrap();
+    assert!(migrations::shape(&db).await.unwrap().missing.is_empty());
+}
+
+#[tokio::test]
+async fn a_migration_waits_for_a_disk_that_is_full() {
+    let folder = std::env::temp_dir().join(format!("weir-full-{}", random::id()));
+    let url = crate::config::DatabaseUrl::Sqlite(folder.join("weir.db"));
+    let db = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
+    let Db::Sqlite(sqlite) = &db else { unreachable!("it is SQLite's") };
+    // To this connection the disk is full; after an error the next one is taken.
+    let mut turn = sqlite.writer.turn().await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 1").execute(&mut *turn).await.unwrap();
+    turn.end();
+    migrate(&db).await.unwrap();
+    assert!(migrations::shape(&db).await.unwrap().missing.is_empty());
+    db.close().await;
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Takes longer than a statement may, so only with the long tests.
 #[tokio::test]
-async fn a_migration_may_take_longer_than_a_statement() {
+async fn a_migration_may_wait_longer_than_a_statement_may_take() {
     let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
         eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
         return;
