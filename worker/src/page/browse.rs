@@ -75,10 +75,8 @@ async fn on_profile(
         to false.";
     let work = OnProfile { resources, exit, page: &task.page, profile };
     match sessions::page::render(work, rendering).await {
-        Ok((rendered, is_kept)) => {
-            if !is_kept {
-                request.warnings.push("The profile could not be saved; its last version stays.".to_owned());
-            }
+        Ok((rendered, warning)) => {
+            request.warnings.extend(warning);
             Ok(Ok(rendered))
         }
         Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy, LINE_MS)),

@@ -22,7 +22,7 @@ use weir_shared::{blocking, clock};
 
 use super::cookies::settable;
 use super::resources::{OpenError, SessionResources};
-use super::save::Archive;
+use super::save::{Archive, not_saved};
 use super::start::{load, owner, start};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
 use crate::sandbox::Exit;
@@ -80,15 +80,15 @@ impl From<OpenError> for PageTrouble {
     }
 }
 
-/// Renders a page on its profile. With it, whether the profile was kept as it was asked.
-pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
+/// Renders a page on its profile. With it, what its caller is to hear of a profile that could not be saved.
+pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Option<String>), PageTrouble> {
     let OnProfile { resources, page, profile, .. } = work;
     let waiting = tokio::time::timeout_at(request.deadline, BROWSERS.acquire());
     let _place = waiting.await.map_err(|_| RenderError::Timeout)?;
     if !profile.save_changes {
         let (rendered, solo) = open(work, request).await?;
         solo.stop().await;
-        return Ok((rendered, true));
+        return Ok((rendered, None));
     }
     let mut tx = resources.db.begin().await?;
     let lease = profiles::take_for_page(&mut tx, page, &profile.name).await?;
@@ -132,7 +132,7 @@ async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, 
     }
 }
 
-async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
+async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Option<String>), PageTrouble> {
     let OnProfile { resources, page, .. } = work;
     let left = request.deadline.saturating_duration_since(clock::instant());
     let kept_back = SAVING.min(left / 3);
@@ -142,11 +142,11 @@ async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, 
     let packed = pack(work, &solo, clock::deadline(kept_back / 2)).await;
     solo.stop().await;
     match packed {
-        Ok(()) => Ok((rendered, true)),
+        Ok(()) => Ok((rendered, None)),
         Err(error) => {
             resources.metrics.profile_failures.inc();
             tracing::warn!(page.id = %page.id, error = format!("{error:#}"), "a page's profile is not saved");
-            Ok((rendered, false))
+            Ok((rendered, Some(not_saved(&error))))
         }
     }
 }

@@ -15,11 +15,23 @@ use weir_shared::store::contents::waste;
 use weir_shared::store::sessions::profiles::{self, Published};
 use weir_shared::store::{Db, StoreError, StoreResult, sessions};
 
+use super::profile::ProfileError;
+
 /// Pauses between two tries to store an archive: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
 /// What callers hear of a profile that was to be saved.
 pub(super) const NOT_SAVED: &str = "The profile could not be saved; its last version stays.";
+
+/// What the caller hears of a profile that was not saved: what is their own doing by name, the rest is ours.
+pub(super) fn not_saved(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<ProfileError>() {
+        Some(why @ (ProfileError::TooLarge | ProfileError::TooMany)) => {
+            format!("The profile could not be saved, and its last version stays: {why}.")
+        }
+        _ => NOT_SAVED.to_owned(),
+    }
+}
 
 /// What is written with a session's end besides its bill.
 #[derive(Debug, Default)]
@@ -96,6 +108,18 @@ mod tests {
     use weir_shared::store::{self, PoolUse};
 
     use super::*;
+
+    #[test]
+    fn a_profile_that_is_too_large_is_told_with_its_bound() {
+        for (error, words) in [
+            (ProfileError::TooLarge.into(), "larger than 100 MiB"),
+            (ProfileError::TooMany.into(), "more than 20000 files"),
+        ] {
+            let said = not_saved(&error);
+            assert!(said.starts_with("The profile could not be saved") && said.contains(words), "{said}");
+        }
+        assert_eq!(not_saved(&anyhow::anyhow!("/a/path is gone")), NOT_SAVED);
+    }
 
     async fn place(db: &Db, team: TeamId) -> SessionId {
         let profile = Some(ProfileUse { name: "p".to_owned(), save_changes: true });

@@ -24,10 +24,9 @@ use url::Url;
 use super::boxes::Boxes;
 use super::continuation;
 use super::cookies::settable;
-use super::profile::ProfileError;
 use super::proxy_route::{SessionRoute, Wanted};
 use super::resources::{OpenError, SessionResources};
-use super::save::{Archive, Ending, NOT_SAVED};
+use super::save::{Archive, Ending, NOT_SAVED, not_saved};
 use super::start::{load, owner, start_cold};
 use super::warm::WarmPool;
 use crate::agent::{self, AgentError, Home, Keep, Limits};
@@ -459,16 +458,6 @@ impl Session {
     }
 }
 
-/// What the caller hears of it: what their own doing is by name, the rest is ours.
-fn not_saved(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<ProfileError>() {
-        Some(why @ (ProfileError::TooLarge | ProfileError::TooMany)) => {
-            format!("The profile could not be saved, and its last version stays: {why}.")
-        }
-        _ => NOT_SAVED.to_owned(),
-    }
-}
-
 /// What runs is use, however quiet it is: keeps the session from being idle, and never ends.
 async fn stays_busy(handle: &SessionHandle) {
     loop {
@@ -484,21 +473,4 @@ pub enum PromptError {
     Busy,
     #[error(transparent)]
     Agent(#[from] AgentError),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_profile_that_is_too_large_is_told_with_its_bound() {
-        for (error, words) in [
-            (ProfileError::TooLarge.into(), "larger than 100 MiB"),
-            (ProfileError::TooMany.into(), "more than 20000 files"),
-        ] {
-            let said = not_saved(&error);
-            assert!(said.starts_with("The profile could not be saved") && said.contains(words), "{said}");
-        }
-        assert_eq!(not_saved(&anyhow::anyhow!("/a/path is gone")), NOT_SAVED);
-    }
 }

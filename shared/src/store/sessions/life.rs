@@ -95,27 +95,22 @@ pub async fn warn(tx: &mut Tx, id: SessionId, text: &str) -> StoreResult<()> {
         SessionState::Destroyed.sql(),
         " OR warning IS NULL)"
     );
-    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(text).execute(conn).await?.rows_affected());
+    // The team's lock stands before the row's, and who writes this mostly ends the session next.
+    if lock(tx, id).await?.is_some() {
+        on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(text).execute(conn).await?.rows_affected());
+    }
     Ok(())
 }
 
 /// Why a session of this page did not open, where nobody has heard of it and it was placed after `since`. It is told once:
 /// whoever takes it says it to its caller.
 pub async fn take_failure(db: &Db, team: TeamId, page: PageId, since: Timestamp) -> StoreResult<Option<String>> {
-    const FIND: &str = sql!(
-        "SELECT warning FROM browser_session WHERE team_id = $1 AND created_at > $2 AND page_id = $3 \
-         AND opened_at IS NULL AND end_reason = ",
-        EndReason::NotOpened.sql(),
-        " AND warning IS NOT NULL ORDER BY created_at DESC LIMIT 1"
-    );
-    const TAKE: &str = sql!(
-        "UPDATE browser_session SET warning = NULL WHERE team_id = $1 AND created_at > $2 AND page_id = $3 \
-         AND opened_at IS NULL AND end_reason = ",
-        EndReason::NotOpened.sql(),
-        " AND warning IS NOT NULL"
-    );
+    const FIND: &str = "SELECT warning FROM browser_session WHERE team_id = $1 AND created_at > $2 AND page_id = $3 \
+        AND opened_at IS NULL AND ended_at IS NOT NULL AND warning IS NOT NULL ORDER BY created_at DESC LIMIT 1";
+    const TAKE: &str = "UPDATE browser_session SET warning = NULL WHERE team_id = $1 AND created_at > $2 \
+        AND page_id = $3 AND opened_at IS NULL AND ended_at IS NOT NULL AND warning IS NOT NULL";
     let found: Option<(String,)> =
-        on_pool!(db, |pool| { sqlx::query_as(FIND).bind(team).bind(since).bind(page).fetch_optional(pool).await? });
+        on_pool!(db, |pool| sqlx::query_as(FIND).bind(team).bind(since).bind(page).fetch_optional(pool).await?);
     let Some((why,)) = found else { return Ok(None) };
     let mut tx = db.begin().await?;
     let taken = on_db!(&mut tx, |conn| {

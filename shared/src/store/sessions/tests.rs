@@ -629,11 +629,11 @@ async fn why_a_session_did_not_open_is_told_once_and_what_is_said_of_one_stays()
         };
         let before = now.plus_ms(-1);
         let taken = async |team, page, since| take_failure(&db, team, page, since).await.unwrap();
-        for text in ["the page hangs", "it hangs still"] {
+        for (text, reason) in [("the page hangs", EndReason::NotOpened), ("its worker died", EndReason::WorkerDied)] {
             let never = try_place(&db, &of_page, now).await.unwrap().id;
             say(never, text).await;
             assert_eq!(taken(team, page, before).await, None, "it may open yet");
-            end(&db, never, EndReason::NotOpened, now).await;
+            end(&db, never, reason, now).await;
             assert_eq!(taken(other, page, before).await, None);
             assert_eq!(taken(team, PageId::new(), before).await, None);
             assert_eq!(taken(team, page, now).await, None, "too long ago");

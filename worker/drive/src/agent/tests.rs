@@ -249,7 +249,12 @@ async fn an_address_counts_as_opened_when_the_page_has_left() {
     desk.act(Action::Click { element }).await.unwrap();
     desk.go("/plain").await.unwrap_err();
     desk.act(Action::Dialog { accept: true, text: None }).await.unwrap();
-    assert_eq!(desk.driver.look(false).await.unwrap().title, "plain");
+    let arrives = async {
+        while desk.driver.look(false).await.unwrap().title != "plain" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, arrives).await.unwrap();
     // The same page once more, a place in it, and that place again are arrivals.
     for path in ["/plain", "/plain#here", "/plain#here", "/plain"] {
         let went = desk.go(path).await;
