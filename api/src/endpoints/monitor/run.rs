@@ -12,6 +12,7 @@ use weir_shared::store::monitors::{self, checks};
 
 use super::wire::Check;
 use crate::app::AppData;
+use crate::endpoints::outage::{commit, read};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -59,7 +60,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let check = checks::run_now(&mut tx, &row, app.db.now()).await?;
     let check =
         check.ok_or_else(|| ApiError::new(ErrorCode::Conflict, "A check of this monitor is already running"))?;
-    tx.commit().await?;
-    let check = super::owned_check(&app, &caller, id, check).await?;
+    commit(&app, tx, || async { Ok(checks::load(&app.db, id, check).await?.is_some()) }).await?;
+    let check = read(|| async { super::owned_check(&app, &caller, id, check).await }).await?;
     Ok(HttpResponse::Ok().json(Body { success: true, id: check.id, data: Check::of(&check)? }))
 }
