@@ -22,6 +22,7 @@ use weir_shared::store::maps::{self, NewMap};
 use weir_shared::store::{credits, documents, pages};
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
+use super::outage::{commit_job, read};
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, Shape};
@@ -91,7 +92,7 @@ pub(super) async fn run(
 ) -> ApiResult<Box<RawValue>> {
     let (mut accepted, timeout) = begin(app, request, payload, parser, Endpoint::Map).await?;
     direct::awaited(app, accepted.job, direct::wait(app, &mut accepted, timeout, &LATE)).await?;
-    answer(app, &accepted).await
+    read(|| async { answer(app, &accepted).await }).await
 }
 
 /// Begins the map that a body asks for, as a call of `endpoint`. Returns how long it is waited for.
@@ -140,7 +141,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest, endpoint: Endpoint
     let not_before = turns.next();
     let turn = queue::page_wakeup(&mut tx, caller.team_id(), page, not_before).await?;
     let end = app.wake.expect(page);
-    tx.commit().await?;
+    commit_job(app, tx, job).await?;
     turns.took(not_before, turn);
     Ok(Accepted { job, page, end, at, turns })
 }
