@@ -134,7 +134,7 @@ async fn who_reads_nothing_keeps_no_process_that_stops() {
             "GET /v2/batch/scrape/{job} HTTP/1.1\r\nhost: weir.test\r\nauthorization: Bearer {key}\r\n{more}\r\n"
         );
         connection.write_all(head.as_bytes()).await.unwrap();
-        // The answer has begun, and a document of it, where that is a socket's.
+        // Its answer has begun.
         connection.read_exact(&mut [0; 1_024]).await.unwrap();
         unread.push(connection);
     }
