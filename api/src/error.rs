@@ -29,13 +29,15 @@ pub struct ApiError {
     details: Option<Value>,
     /// Seconds for `Retry-After`; on 429 and 503.
     retry_after: Option<u64>,
+    /// Something of ours is away.
+    may_pass: bool,
 }
 
 impl ApiError {
     /// An answer with this code and text.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retry_after = (code == ErrorCode::Unavailable).then_some(RETRY_SECONDS);
-        Self { code, message: message.into(), details: None, retry_after }
+        Self { code, message: message.into(), details: None, retry_after, may_pass: false }
     }
 
     /// Tells the client when to come back.
@@ -68,6 +70,11 @@ impl ApiError {
     pub fn code(&self) -> ErrorCode {
         self.code
     }
+
+    /// Whether the database, or the place of the blobs, is away for now: the same may work later.
+    pub fn may_pass(&self) -> bool {
+        self.may_pass
+    }
 }
 
 impl fmt::Display for ApiError {
@@ -87,7 +94,8 @@ impl From<ValidationError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        match error {
+        let may_pass = error.may_pass();
+        let refusal = match error {
             StoreError::Unavailable(cause) => {
                 tracing::error!(error = %cause, "the database is unavailable");
                 Self::new(ErrorCode::Unavailable, "The database is unavailable. Please try again shortly.")
@@ -106,7 +114,8 @@ impl From<StoreError> for ApiError {
                 Self::new(ErrorCode::NotFound, text)
             }
             other @ (StoreError::Conflict(_) | StoreError::Corrupt(_)) => Self::internal(&other),
-        }
+        };
+        Self { may_pass, ..refusal }
     }
 }
 

@@ -234,7 +234,7 @@ impl Answering {
                 // CDP messages are small, and their client waits for each answer: do not collect them.
                 let _ = stream.set_nodelay(true);
                 let peer = stream.peer_addr().ok();
-                let work = service.call((Paced::new(stream), Protocol::Http1, peer));
+                let work = service.call((Paced::new(stream, self.app.stopping.clone()), Protocol::Http1, peer));
                 tokio::task::spawn_local(async move {
                     if let Err(error) = work.await {
                         tracing::debug!(%error, "a connection has broken off");

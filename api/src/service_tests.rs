@@ -20,6 +20,7 @@ use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::accounts::{keys, teams};
 use weir_shared::store::contents::version::Body;
@@ -543,6 +544,52 @@ async fn an_idempotency_key_is_used_once_per_team() {
     let (status, body) = send(key).await;
     assert_eq!((status, &body["error"]), (409, &json!("Idempotency key already used")));
     assert_eq!(send("not-a-uuid".to_owned()).await.0, 409);
+}
+
+#[actix_web::test]
+async fn what_is_committed_is_answered_though_the_answer_to_its_commit_is_lost() {
+    let api = Api::start(&[("WEIR_LLM_URL", "http://127.0.0.1:9/v1"), ("WEIR_LLM_MODEL", "m")]).await;
+    let faults = api.state.db.faults();
+    let lose = || faults.arm(FaultPoint::CallCommitted, Fault::Fail, 1);
+    let post = async |path: &str, body: Value| {
+        lose();
+        let (status, answer) = api.post(path, body).await;
+        assert!(faults.have_happened(), "{path}");
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    };
+    let delete = async |path: String| {
+        lose();
+        let (status, answer) = api.delete(&path).await;
+        assert!(faults.have_happened(), "{path}");
+        assert_eq!(status, 200, "{path}: {answer}");
+    };
+    let id = |answer: &Value| answer["id"].as_str().unwrap_or_default().to_owned();
+    let batch = id(&post("/v2/batch/scrape", json!({"urls": ["http://a.test/1"]})).await);
+    post("/v2/batch/scrape", json!({"urls": ["http://a.test/2"], "appendToId": batch})).await;
+    assert_eq!(api.get(&format!("/v2/batch/scrape/{batch}")).await.1["total"], json!(2), "appended once");
+    let crawl = id(&post("/v2/crawl", json!({"url": "http://a.test/"})).await);
+    delete(format!("/v2/crawl/{crawl}")).await;
+    assert_eq!(api.get(&format!("/v2/crawl/{crawl}")).await.1["status"], json!("cancelled"));
+    post("/v2/extract", json!({"urls": ["http://a.test/1"], "prompt": "the title"})).await;
+    let agent = id(&post("/v2/agent", json!({"prompt": "the title"})).await);
+    delete(format!("/v2/agent/{agent}")).await;
+    let targets = json!([{"type": "scrape", "urls": ["http://a.test/1"]}]);
+    let wanted = json!({"name": "m", "schedule": {"text": "daily at 9:00"}, "targets": targets});
+    let made = post("/v2/monitor", wanted).await;
+    let monitor = format!("/v2/monitor/{}", made["data"]["id"].as_str().unwrap());
+    post(&format!("{monitor}/run"), json!({})).await;
+    lose();
+    let change = api.request(Method::PATCH, &monitor).set_payload(json!({"name": "n"}).to_string());
+    let (status, answer) = api.send(change).await;
+    assert_eq!((status, &answer["data"]["name"]), (200, &json!("n")), "{answer}");
+    delete(monitor.clone()).await;
+    assert_eq!(api.get(&monitor).await.0, 404);
+    // It is waited for, in vain.
+    lose();
+    let (_, answer) = api.post("/v2/map", json!({"url": "http://a.test/", "timeout": 1000})).await;
+    assert!(answer["error"].as_str().unwrap().starts_with("No worker is running"), "{answer}");
+    assert!(faults.have_happened());
 }
 
 #[actix_web::test]

@@ -39,11 +39,13 @@ pub enum FaultPoint {
     WritingDone,
     /// A part of what a page of a crawl leads to is committed before the page's end.
     EnteredAhead,
+    /// What a caller asks for is committed; the API has not heard of it.
+    CallCommitted,
 }
 
 impl FaultPoint {
     /// Every point.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AfterClaim,
         Self::BetweenBlobAndRow,
         Self::BeforeCommit,
@@ -57,6 +59,7 @@ impl FaultPoint {
         Self::WritingBegun,
         Self::WritingDone,
         Self::EnteredAhead,
+        Self::CallCommitted,
     ];
 
     /// Its name in [`ENVIRONMENT`].
@@ -75,6 +78,7 @@ impl FaultPoint {
             Self::WritingBegun => "writing_begun",
             Self::WritingDone => "writing_done",
             Self::EnteredAhead => "entered_ahead",
+            Self::CallCommitted => "call_committed",
         }
     }
 }

@@ -9,8 +9,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
 use weir_shared::clock::Stopwatch;
-use weir_tests::{Caller, Database, FixtureSite, Process, TestService, signal, threads_have_stopped, wait_until};
+use weir_tests::{
+    Caller, Database, FixtureSite, OwnPages, Process, TestService, finished, signal, threads_have_stopped, wait_until,
+};
 
 /// Bound of one start or end of a process.
 const BOUND: Duration = Duration::from_secs(60);
@@ -107,6 +111,39 @@ async fn a_process_that_stops_answers_who_waits_in_its_own_socket() {
     let is_good = |head: &String| head.starts_with("http/1.1 200");
     assert!(heads.iter().all(|head| head.as_ref().is_ok_and(is_good)), "{heads:?}");
     assert!(api.await_end(BOUND).success(), "{}", api.tail(20));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_reads_nothing_keeps_no_process_that_stops() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let pages = OwnPages::start().await;
+    // More than the system keeps of what is not read.
+    let text = "words of a page that is long ".repeat(100_000);
+    let urls: Vec<String> = (0..4).map(|n| pages.put(&format!("/{n}"), &text)).collect();
+    let job = service.post("/v2/batch/scrape", &json!({ "urls": urls, "formats": ["rawHtml"] })).await.id();
+    finished(service.caller(), &job, BOUND).await;
+    let socket = "connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let mut unread = Vec::new();
+    for more in ["", socket] {
+        let connection = TcpSocket::new_v4().unwrap();
+        connection.set_recv_buffer_size(4_096).unwrap();
+        let mut connection = connection.connect(([127, 0, 0, 1], service.port()).into()).await.unwrap();
+        let key = service.key();
+        let head = format!(
+            "GET /v2/batch/scrape/{job} HTTP/1.1\r\nhost: weir.test\r\nauthorization: Bearer {key}\r\n{more}\r\n"
+        );
+        connection.write_all(head.as_bytes()).await.unwrap();
+        // Its answer has begun.
+        connection.read_exact(&mut [0; 1_024]).await.unwrap();
+        unread.push(connection);
+    }
+    let mut api = service.take_api();
+    let stopped = Stopwatch::start();
+    assert!(api.terminate(BOUND).success(), "{}", api.tail(20));
+    // Work would be waited for thirty seconds.
+    assert!(stopped.elapsed() < Duration::from_secs(15), "{:?}", stopped.elapsed());
+    drop(unread);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

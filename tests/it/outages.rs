@@ -15,12 +15,13 @@ use weir_shared::random;
 use weir_shared::store::work::nodes::{DEAD_MS, FENCE_MS};
 use weir_tests::{
     BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, MovedClock, OwnPages, PostgresCluster,
-    Said, ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,
+    Said, SearchStandIn, ServiceOptions, TestService, finished, markdown_of, wait_until, wait_until_within,
 };
 
 use crate::agent::act;
 use crate::extract::{ended, options};
 use crate::uploads::{offered, parse, send};
+use crate::websocket::{by_header, frames};
 
 const PAGES: u64 = 4;
 const BACK: Duration = Duration::from_secs(60);
@@ -196,6 +197,48 @@ async fn a_scrape_that_a_crash_has_taken_is_to_be_sent_again() {
     assert!(answer.headers.contains_key("retry-after"));
     // A dead worker and a job without pages are no matter here.
     service.abandon();
+}
+
+/// For longer than a process waits for a connection, so that what it asks is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_job_is_told_of_no_failure_while_postgres_is_away_for_a_moment() {
+    if Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let (cluster, site) = (PostgresCluster::start(), FixtureSite::start().await);
+    let backend = SearchStandIn::finding(site.urls("/slow?ms=6000&hit=", 2)).await;
+    let options = ServiceOptions::new(Database::Postgres(cluster.url.clone())).env("WEIR_SEARCH_URL", &backend.url);
+    let options = options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_WORKER_CONCURRENCY", "8");
+    let service = TestService::start_with(options).await;
+    let urls = site.urls("/slow?ms=6000&n=", 2);
+    let batch = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+    let (stream, _) = by_header(&service, &format!("batch/scrape/{batch}"), service.key()).await.unwrap();
+    let caller = service.caller().clone();
+    let search = tokio::spawn(async move {
+        let scraped = json!({ "formats": ["markdown"], "maxAge": 0 });
+        caller.post("/v2/search", &json!({ "query": "slow", "timeout": 60_000, "scrapeOptions": scraped })).await
+    });
+    wait_until_within(BACK, "the pages are in work", || async { (site.hit_count("/slow").await == 4).then_some(()) })
+        .await;
+    // A claim of the last half second would be lost in the crash, and made again.
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    cluster.kill();
+    let log = service.folder().join("api.log");
+    wait_until_within(BACK, "both have asked in vain", || async {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        (log.matches("the database is unavailable").count() >= 2).then_some(())
+    })
+    .await;
+    cluster.restart();
+    // What it was told meanwhile waits to be read.
+    let (seen, code) = frames(stream).await;
+    assert!(seen.iter().all(|frame| frame["type"] != "error"), "{seen:?}");
+    let done = seen.last().unwrap();
+    assert_eq!((code, &done["type"], &done["data"]["completed"]), (1000, &json!("done"), &json!(2)), "{done}");
+    let found = search.await.unwrap().ok();
+    let hits = found["data"]["web"].as_array().unwrap();
+    assert!(hits.len() == 2 && hits.iter().all(|hit| hit["markdown"].is_string()), "{found}");
 }
 
 /// The model answers while the database is away: what it said is lost, and the task's end in this process cannot be written

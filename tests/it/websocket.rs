@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use weir_shared::clock;
 use weir_shared::random;
-use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
+use weir_tests::{Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, finished};
 
 pub type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 
@@ -131,6 +131,29 @@ async fn a_stranger_is_turned_away() {
             },
         }
     }
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_is_told_nothing_more_on_the_socket_that_it_has_opened() {
+    let (clock, site) = (MovedClock::new(), FixtureSite::start().await);
+    let (name, file) = clock.setting();
+    let options = ServiceOptions::new(Database::Sqlite).env(name, file).env("WEIR_PAGE_BROWSERS", "0");
+    let service = TestService::start_with(options).await;
+    let second = service.new_key("tests");
+    let keys = service.cli_json(&["key", "list", "--team", "tests", "--json"]);
+    let newest = keys.as_array().unwrap().iter().filter_map(|key| key["id"].as_str()).max().unwrap();
+    let body = json!({ "urls": site.urls("/slow?ms=1000&n=", 60), "maxConcurrency": 1 });
+    let id = second.post("/v2/batch/scrape", &body).await.id();
+    let path = format!("batch/scrape/{id}");
+    let (mut stream, _) = by_subprotocol(&service, &path, second.key.as_deref().unwrap()).await.unwrap();
+    let first = stream.next().await.unwrap().unwrap();
+    assert!(first.to_text().unwrap().contains("catchup"), "{first}");
+    service.cli(&["key", "revoke", newest]);
+    // It is looked for now and then.
+    clock.advance(Duration::from_secs(30));
+    let (seen, code) = frames(stream).await;
+    assert_eq!((code, &seen.last().unwrap()["type"]), (3000, &json!("error")), "{seen:?}");
+    service.delete(&format!("/v2/{path}")).await.ok();
 }
 
 both_databases! {

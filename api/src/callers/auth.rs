@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::Db;
@@ -69,13 +69,20 @@ pub enum Credentials<'a> {
 
 /// Reads `Authorization: Bearer <key>`.
 pub fn credentials(headers: &HeaderMap) -> Credentials<'_> {
-    let Some(value) = headers.get(AUTHORIZATION) else { return Credentials::Absent };
-    let text = value.to_str().unwrap_or_default().trim();
-    match text.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => {
-            Credentials::Token(token.trim())
+    Credentials::of(headers.get(AUTHORIZATION))
+}
+
+impl<'a> Credentials<'a> {
+    /// The same of the header's value.
+    pub fn of(authorization: Option<&'a HeaderValue>) -> Self {
+        let Some(value) = authorization else { return Self::Absent };
+        let text = value.to_str().unwrap_or_default().trim();
+        match text.split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => {
+                Self::Token(token.trim())
+            }
+            _ => Self::Empty,
         }
-        _ => Credentials::Empty,
     }
 }
 
@@ -134,8 +141,6 @@ impl CallerCache {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use actix_web::http::header::HeaderValue;
-
     use super::*;
 
     #[test]

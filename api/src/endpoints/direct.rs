@@ -11,19 +11,26 @@ use std::time::Duration;
 
 use prometheus::IntGauge;
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::job::{JobStatus, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::Tx;
 use weir_shared::store::accounts::credits::Funds;
-use weir_shared::store::work::jobs::{self, JobRow};
-use weir_shared::store::work::pages::{self, PageRow};
-use weir_shared::store::work::{cancel, nodes, queue_depth};
-use weir_shared::store::{StoreError, Tx};
+use weir_shared::store::work::cancel;
+use weir_shared::store::work::jobs;
+use weir_shared::store::work::jobs::JobRow;
+use weir_shared::store::work::nodes;
+use weir_shared::store::work::pages;
+use weir_shared::store::work::pages::PageRow;
+use weir_shared::store::work::queue_depth;
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
 use crate::callers::turns::TeamTurns;
+use crate::endpoints::outage::Patience;
+use crate::endpoints::outage::patiently;
 use crate::error::{ApiError, ApiResult};
 
 /// What the worker may need past the job's own timeout to write its end down.
@@ -34,6 +41,8 @@ const STOP_GRACE: Duration = Duration::from_secs(25);
 /// A job that a worker, or a task of ours, is about to write as its caller leaves is there by then: the API waits half as
 /// long for a worker.
 const WRITTEN: Duration = Duration::from_secs(2);
+/// How long it is tried to cancel a job that nobody waits for any more, where the database is away.
+const LEAVING: Duration = Duration::from_secs(120);
 
 /// When to come back to a queue that was full.
 const QUEUE_RETRY_SECONDS: u64 = 30;
@@ -87,15 +96,17 @@ pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further:
 }
 
 /// Waits until the page has ended, or says why it will not. To be [`awaited`].
-pub async fn wait(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
+pub async fn wait(app: &AppData, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
     let _waiting = Waiting::of(app);
-    tokio::select! {
+    let job = accepted.job;
+    let outcome = tokio::select! {
         outcome = wait_for_page(app, accepted, timeout, late) => outcome,
         () = stopped(app) => {
-            give_up(app, accepted.job).await;
-            Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."))
+            give_up(app, job).await;
+            return Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."));
         }
-    }
+    };
+    outcome.inspect_err(|error| leave_after(error, app, job))
 }
 
 /// Waits on behalf of the job's caller: where that one has gone before the job has ended, nobody needs it any more. The job
@@ -116,14 +127,34 @@ struct Left {
 impl Drop for Left {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
-            let app = self.app.clone();
-            self.app.runtime.spawn(async move {
-                if !give_up(&app, job).await {
-                    tokio::time::sleep(WRITTEN).await;
-                    give_up(&app, job).await;
-                }
-            });
+            leave(&self.app, job);
         }
+    }
+}
+
+/// Has a job cancelled that nobody waits for any more: a task of its own, which goes on until the database is back.
+fn leave(app: &AppData, job: JobId) {
+    let inner = app.clone();
+    app.runtime.spawn(async move {
+        let mut ended = end_patiently(&inner, job).await;
+        if matches!(ended, Ok(false)) {
+            tokio::time::sleep(WRITTEN).await;
+            ended = end_patiently(&inner, job).await;
+        }
+        if let Err(error) = ended {
+            tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for");
+        }
+    });
+}
+
+async fn end_patiently(app: &App, job: JobId) -> ApiResult<bool> {
+    patiently(clock::deadline(LEAVING), || async { end(app, job).await }).await
+}
+
+/// The same for a job whose caller is told that the database is away. What is told of otherwise has ended.
+pub fn leave_after(error: &ApiError, app: &AppData, job: JobId) {
+    if error.may_pass() {
+        leave(app, job);
     }
 }
 
@@ -149,12 +180,12 @@ async fn stopped(app: &App) {
     tokio::time::sleep(STOP_GRACE).await;
 }
 
-async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
-    let queue_end = accepted.at + timeout * 2 / 3;
-    if accepted.end.ended(queue_end).await? {
+async fn wait_for_page(app: &AppData, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
+    let (queue_end, last) = (accepted.at + timeout * 2 / 3, accepted.at + timeout);
+    if ended(&mut accepted.end, queue_end, last).await? {
         return Ok(());
     }
-    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(lost)?;
+    let page = patiently(last, || async { pages::load(&app.db, accepted.page).await?.ok_or_else(lost) }).await?;
     if page.state == PageState::Queued && page.claims == 0 {
         give_up(app, accepted.job).await;
         if nodes::live(&app.db, app.db.now()).await?.is_empty() {
@@ -165,11 +196,22 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
     // A try may have begun as late as the end of the queue time, and has the whole timeout from there.
     let begun = page.started_at.map_or(0, |at| at.ms_since(page.queued_at)).unsigned_abs();
     let work_end = accepted.at + Duration::from_millis(begun) + timeout + MARGIN;
-    if accepted.end.ended(work_end).await? {
+    if ended(&mut accepted.end, work_end, work_end + MARGIN).await? {
         return Ok(());
     }
     give_up(app, accepted.job).await;
     Err(ApiError::new(late.working.0, late.working.1))
+}
+
+/// Whether the page has ended by `until`. While the database is away that is not known; it is asked again until `last`.
+async fn ended(page: &mut ExpectedPage, until: Instant, last: Instant) -> ApiResult<bool> {
+    let mut patience = Patience::until(last);
+    loop {
+        match page.ended(until).await {
+            Ok(has_ended) => return Ok(has_ended),
+            Err(error) => tokio::time::sleep(patience.after(error.into())?).await,
+        }
+    }
 }
 
 /// What somebody waits for is not made to outlive a crash of the database, and this was not.
@@ -178,20 +220,21 @@ fn lost() -> ApiError {
     ApiError::new(ErrorCode::Unavailable, text).retry_after(LOST_RETRY_SECONDS)
 }
 
-/// Nobody waits for the job any more: its page must not start. Returns whether the job has ended. One that has not was written
-/// a moment ago, or will be.
-async fn give_up(app: &App, job: JobId) -> bool {
-    let cancel = async {
-        let mut tx = app.db.begin().await?;
-        let is_cancelled = cancel::job(&mut tx, job, app.db.now()).await?;
-        tx.commit().await?;
-        let has_ended = |job: JobRow| job.status != JobStatus::Scraping;
-        Ok::<_, StoreError>(is_cancelled || jobs::load(&app.db, job).await?.is_some_and(has_ended))
-    };
-    cancel.await.unwrap_or_else(|error| {
-        tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for");
-        false
-    })
+/// Nobody waits for the job any more, and its caller is told so now.
+async fn give_up(app: &AppData, job: JobId) {
+    if let Err(error) = end(app, job).await {
+        tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for yet");
+        leave_after(&error, app, job);
+    }
+}
+
+/// Cancels a job: its page must not start. Returns whether it has ended. One that has not was written a moment ago, or will be.
+async fn end(app: &App, job: JobId) -> ApiResult<bool> {
+    let mut tx = app.db.begin().await?;
+    let is_cancelled = cancel::job(&mut tx, job, app.db.now()).await?;
+    tx.commit().await?;
+    let has_ended = |job: JobRow| job.status != JobStatus::Scraping;
+    Ok(is_cancelled || jobs::load(&app.db, job).await?.is_some_and(has_ended))
 }
 
 /// The answer for a page that ended without a document. `what` it was, with a capital.

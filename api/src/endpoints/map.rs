@@ -24,6 +24,7 @@ use weir_shared::store::work::maps::{self, NewMap};
 use weir_shared::store::work::{documents, pages};
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
+use super::outage::{commit_job, read};
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
@@ -93,7 +94,7 @@ pub(super) async fn run(
 ) -> ApiResult<Box<RawValue>> {
     let (mut accepted, timeout) = begin(app, request, payload, parser, Endpoint::Map).await?;
     direct::awaited(app, accepted.job, direct::wait(app, &mut accepted, timeout, &LATE)).await?;
-    answer(app, &accepted).await
+    read(|| async { answer(app, &accepted).await }).await
 }
 
 /// Begins the map that a body asks for, as a call of `endpoint`. Returns how long it is waited for.
@@ -142,7 +143,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest, endpoint: Endpoint
     let not_before = turns.next();
     let turn = queue::page_wakeup(&mut tx, caller.team_id(), page, not_before).await?;
     let end = app.wake.expect(page);
-    tx.commit().await?;
+    commit_job(app, tx, job).await?;
     turns.took(not_before, turn);
     Ok(Accepted { job, page, end, at, turns })
 }

@@ -12,6 +12,7 @@ pub mod jobs;
 pub mod map;
 pub mod mcp;
 pub mod monitor;
+pub mod outage;
 pub mod parse;
 pub mod retention;
 pub mod scrape;

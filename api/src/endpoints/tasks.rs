@@ -16,6 +16,7 @@ use weir_shared::store::work::tasks::{self, NewTask, TaskRow};
 use weir_shared::store::work::webhooks;
 
 use super::direct::refuse_short_funds;
+use super::outage::commit_job;
 use super::retention;
 use crate::app::App;
 use crate::callers::auth::Caller;
@@ -90,7 +91,7 @@ pub(super) async fn accept(app: &App, caller: &Caller, wanted: &Wanted<'_>) -> A
     if wanted.webhook.is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(&mut tx, team, id, None, WebhookEvent::Started, now).await?;
     }
-    tx.commit().await?;
+    commit_job(app, tx, id).await?;
     Ok(id)
 }
 

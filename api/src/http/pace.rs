@@ -8,18 +8,23 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes that are read of a connection before it is the others' turn: some fifty requests of the smallest kind. A body is
 /// read in larger portions, each twice the one before, as long as nothing is answered.
 const PORTION: usize = 2 << 10;
 const LARGEST_PORTION: usize = 64 << 10;
 
+/// Once the process stops, a client that takes nothing for so long is cut off: its connection would keep the process, which
+/// accepts nobody any more, for the whole of the time that calls have to be answered in.
+const UNREAD_AT_STOP: Duration = Duration::from_secs(3);
+
 /// A connection that is read as above, until it is upgraded.
-#[derive(Debug)]
 pub struct Paced {
     line: TcpStream,
     upgraded: Upgraded,
@@ -31,6 +36,10 @@ pub struct Paced {
     is_unread: bool,
     /// Nothing was read because of that.
     is_owed: bool,
+    /// Cancelled when the process has been told to stop.
+    stopping: CancellationToken,
+    /// Ends when the client has taken nothing for too long. There while it takes nothing.
+    given_up: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 /// Said of a connection whose two directions have become independent.
@@ -44,8 +53,9 @@ impl Upgraded {
 }
 
 impl Paced {
-    pub fn new(line: TcpStream) -> Self {
-        Self { line, upgraded: Upgraded::default(), portion: PORTION, read: 0, is_unread: false, is_owed: false }
+    pub fn new(line: TcpStream, stopping: CancellationToken) -> Self {
+        let upgraded = Upgraded::default();
+        Self { line, upgraded, portion: PORTION, read: 0, is_unread: false, is_owed: false, stopping, given_up: None }
     }
 
     pub fn line(&self) -> &TcpStream {
@@ -55,6 +65,11 @@ impl Paced {
     pub fn upgraded(&self) -> Upgraded {
         self.upgraded.clone()
     }
+}
+
+async fn given_up(stopping: CancellationToken) {
+    stopping.cancelled_owned().await;
+    tokio::time::sleep(UNREAD_AT_STOP).await;
 }
 
 impl AsyncRead for Paced {
@@ -88,7 +103,15 @@ impl AsyncWrite for Paced {
         let polled = Pin::new(&mut this.line).poll_write(context, bytes);
         this.portion = PORTION;
         this.is_unread = polled.is_pending();
-        if !this.is_unread && std::mem::take(&mut this.is_owed) {
+        if this.is_unread {
+            let stopping = &this.stopping;
+            let given_up = this.given_up.get_or_insert_with(|| Box::pin(given_up(stopping.clone())));
+            ready!(given_up.as_mut().poll(context));
+            this.given_up = None;
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        this.given_up = None;
+        if std::mem::take(&mut this.is_owed) {
             // Nobody else tells of what has come meanwhile.
             context.waker().wake_by_ref();
         }
@@ -110,13 +133,14 @@ mod tests {
     use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use weir_shared::clock::Stopwatch;
 
     use super::*;
 
     async fn pair() -> (Paced, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Paced::new(listener.accept().await.unwrap().0), client)
+        (Paced::new(listener.accept().await.unwrap().0, CancellationToken::new()), client)
     }
 
     #[tokio::test]
@@ -172,5 +196,32 @@ mod tests {
         while writing.write(&[0; 1 << 16]).now_or_never().is_some() {}
         let mut buffer = [0; 16];
         assert_eq!(reading.read(&mut buffer).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_while_the_process_stops_is_cut_off_and_who_takes_little_is_not() {
+        let fill = async |server: &mut Paced| while server.write(&[0; 1 << 16]).now_or_never().is_some() {};
+        let (mut silent, client) = pair().await;
+        let (mut slow, mut reader) = pair().await;
+        for server in [&mut silent, &mut slow] {
+            fill(server).await;
+            server.stopping.cancel();
+        }
+        let began = Stopwatch::start();
+        let cut = silent.write(&[0]).await.unwrap_err();
+        assert_eq!((cut.kind(), began.elapsed() >= UNREAD_AT_STOP), (io::ErrorKind::TimedOut, true), "{cut}");
+        drop(client);
+        // Its time begins anew with what it takes.
+        assert!(slow.write(&[0]).now_or_never().is_none());
+        let takes = async {
+            tokio::time::sleep(UNREAD_AT_STOP / 2).await;
+            let mut sink = vec![0; 1 << 20];
+            while reader.read(&mut sink).await.unwrap() > 0 {}
+        };
+        tokio::select! {
+            written = slow.write(&[0]) => assert_eq!(written.unwrap(), 1),
+            () = takes => unreachable!("the server does not hang up"),
+        }
+        assert!(slow.given_up.is_none());
     }
 }

@@ -8,10 +8,12 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::work::cancel;
+use weir_shared::store::work::jobs::{self, JobRow};
 
 use super::own_agent;
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract;
 use crate::openapi::{Group, Operation};
@@ -41,7 +43,8 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     own_agent(&app, &caller, id).await?;
     let mut tx = app.db.begin().await?;
     let moved = cancel::job(&mut tx, id, app.db.now()).await?;
-    tx.commit().await?;
+    let has_ended = |job: JobRow| job.status != JobStatus::Scraping;
+    commit(&app, tx, || async { Ok(jobs::load(&app.db, id).await?.is_none_or(has_ended)) }).await?;
     if moved {
         return Ok(HttpResponse::Ok().json(Body { success: true }));
     }

@@ -14,15 +14,17 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
 use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::JobId;
+use weir_shared::ids::{JobId, PageId};
 use weir_shared::queue;
 use weir_shared::store::Tx;
-use weir_shared::store::accounts::activity::{self, Entry};
-use weir_shared::store::accounts::{credits, team_lock};
+use weir_shared::store::accounts::activity;
+use weir_shared::store::accounts::activity::Entry;
+use weir_shared::store::accounts::credits;
+use weir_shared::store::accounts::team_lock;
 use weir_shared::store::db::slices::Slices;
-use weir_shared::store::work::jobs::{self, NewJob};
+use weir_shared::store::work::jobs::NewJob;
 use weir_shared::store::work::page::rows;
-use weir_shared::store::work::{drafts, webhooks};
+use weir_shared::store::work::{drafts, jobs, pages, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};
@@ -30,6 +32,7 @@ use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{Served, idempotency};
+use crate::endpoints::outage::{commit, commit_job};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract::{self, Parser};
@@ -193,10 +196,9 @@ async fn accept(
     let mut tx = app.db.begin().await?;
     let began = Stopwatch::start();
     judge(app, &mut tx, caller, batch, key, now).await?;
-    let rest = if batch.append_to_id.is_some() {
+    let (appended, rest) = if batch.append_to_id.is_some() {
         let (first, rest) = batch.urls.split_at(batch.urls.len().min(AT_ONCE));
-        append(&mut tx, caller, id, first, now).await?;
-        rest
+        (append(&mut tx, caller, id, first, now).await?, rest)
     } else {
         if is_draft && !drafts::accept(&mut tx, id, now).await? {
             let text = "It took too long to write the batch. Please try again, or with fewer URLs.";
@@ -204,10 +206,13 @@ async fn accept(
         }
         let pages = if is_draft { &[] } else { batch.urls.as_slice() };
         insert(app, &mut tx, caller, id, batch, pages, now).await?;
-        &[]
+        (None, &[][..])
     };
     queue::team_wakeups(&mut tx, caller.team_id(), batch.urls.len()).await?;
-    tx.commit().await?;
+    match appended {
+        Some(page) => commit_page(app, tx, page).await?,
+        None => commit_job(app, tx, id).await?,
+    }
     if let Some(turn) = turn {
         turn.end(began).await;
     }
@@ -216,8 +221,9 @@ async fn accept(
         let turn = app.db.bulk_turn(caller.team_id()).await;
         let mut tx = app.db.begin().await?;
         let began = Stopwatch::start();
-        append(&mut tx, caller, id, urls, now).await?;
-        tx.commit().await?;
+        if let Some(page) = append(&mut tx, caller, id, urls, now).await? {
+            commit_page(app, tx, page).await?;
+        }
         slices.give_way(turn, began).await;
     }
     Ok(())
@@ -288,8 +294,13 @@ async fn insert(
     Ok(())
 }
 
-/// Adds pages to a batch of the caller that still runs (`appendToId`).
-async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: Timestamp) -> ApiResult<()> {
+/// Commits an append, of which this page is a part.
+async fn commit_page(app: &App, tx: Tx, page: PageId) -> ApiResult<()> {
+    commit(app, tx, || async { Ok(pages::load(&app.db, page).await?.is_some()) }).await
+}
+
+/// Adds pages to a batch of the caller that still runs (`appendToId`). Returns one of them.
+async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: Timestamp) -> ApiResult<Option<PageId>> {
     let finished = || ApiError::new(ErrorCode::Conflict, "The batch has already ended. Please start a new batch.");
     team_lock::lock(tx, caller.team_id()).await?;
     let job = jobs::lock(tx, id).await?;
@@ -301,8 +312,8 @@ async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: T
     if job.status != JobStatus::Scraping || !jobs::grow(tx, id, urls.len() as i64).await? {
         return Err(finished());
     }
-    rows::insert_many(tx, id, caller.team_id(), job.total, urls, now).await?;
-    Ok(())
+    let pages = rows::insert_many(tx, id, caller.team_id(), job.total, urls, now).await?;
+    Ok(pages.first().copied())
 }
 
 /// A batch has one set of options, and they never change: others in an append would be silently ignored, so they are

@@ -16,6 +16,7 @@ use weir_shared::worker_api::sessions::OpenSession;
 use super::{destroy_row, end_orphans};
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::workers::worker_client::CallError;
 
@@ -161,8 +162,8 @@ async fn place_past(
     };
     let mut tx = app.db.begin().await?;
     let placed = sessions::create(&mut tx, &new, app.db.now()).await?;
-    if placed.is_ok() {
-        tx.commit().await?;
+    if let Ok(placed) = &placed {
+        commit(app, tx, || async { Ok(sessions::load(&app.db, placed.id).await?.is_some()) }).await?;
     }
     Ok(placed)
 }

@@ -12,6 +12,7 @@ use super::end_orphans;
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
@@ -53,11 +54,8 @@ pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> A
 async fn try_remove(app: &App, caller: &Caller, name: &str) -> ApiResult<Removal> {
     let mut tx = app.db.begin().await?;
     let removal = profiles::remove(&mut tx, caller.team_id(), name, app.db.now()).await?;
-    if let Err(error) = tx.commit().await {
-        // Where the answer alone was lost the profile is gone.
-        if removal != Removal::Removed || profiles::current(&app.db, caller.team_id(), name).await?.is_some() {
-            return Err(error.into());
-        }
+    if removal == Removal::Removed {
+        commit(app, tx, || async { Ok(profiles::current(&app.db, caller.team_id(), name).await?.is_none()) }).await?;
     }
     Ok(removal)
 }

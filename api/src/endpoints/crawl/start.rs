@@ -30,6 +30,7 @@ use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{Served, idempotency};
+use crate::endpoints::outage::commit_job;
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract::{self, Parser};
@@ -122,7 +123,7 @@ pub(in crate::endpoints) async fn run(
     if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
         crawls::warn(&mut tx, id, sentence).await?;
     }
-    tx.commit().await?;
+    commit_job(app, tx, id).await?;
 
     let url = format!("{}{}", app.base_url(request), Served::new(crawl.version, JobKind::Crawl).path(id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, prompt }))

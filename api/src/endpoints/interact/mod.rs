@@ -14,6 +14,7 @@ use weir_shared::store::sessions::{self, SessionRow};
 
 use crate::app::App;
 use crate::endpoints::browser::end_orphans;
+use crate::endpoints::outage::patiently;
 use crate::error::{ApiError, ApiResult};
 
 /// How often a call looks whether the session that another call opens is there.
@@ -31,7 +32,7 @@ fn forbidden() -> ApiError {
 /// 503 when it is still opening at `deadline`.
 async fn opened(app: &App, page: PageId, deadline: Instant) -> ApiResult<Option<SessionRow>> {
     loop {
-        match sessions::of_page(&app.db, page).await? {
+        match patiently(deadline, || async { Ok(sessions::of_page(&app.db, page).await?) }).await? {
             Some(row) if row.state == SessionState::Opening => {
                 // Its worker may have died while it opened the session: then another one is opened.
                 if row.is_orphan(app.db.now()) {

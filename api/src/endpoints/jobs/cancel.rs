@@ -8,10 +8,12 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::work::cancel;
+use weir_shared::store::work::jobs::{self, JobRow};
 
 use super::{Names, Served, load_own, served_by};
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract;
 use crate::openapi::Operation;
@@ -44,7 +46,8 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     if job.status == JobStatus::Scraping {
         let mut tx = app.db.begin().await?;
         let moved = cancel::job(&mut tx, id, app.db.now()).await?;
-        tx.commit().await?;
+        let has_ended = |job: JobRow| job.status != JobStatus::Scraping;
+        commit(&app, tx, || async { Ok(jobs::load(&app.db, id).await?.is_none_or(has_ended)) }).await?;
         // Somebody else may have moved it first.
         if !moved && load_own(&app, &caller, served, id).await?.status != JobStatus::Cancelled {
             return Err(already_completed());

@@ -25,6 +25,7 @@ use super::{Names, Served, load_own, remembered_own, served_by};
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::patiently;
 use crate::endpoints::v1;
 use crate::error::ApiResult;
 use crate::http::answers::Room;
@@ -242,11 +243,15 @@ async fn wait_for_documents(
     let until = clock::deadline(LONG_POLL);
     while job.status == JobStatus::Scraping && job.completed <= skip && clock::instant() < until {
         let seen = (job.completed, job.failed, job.status);
-        tokio::select! {
-            changed = app.wake.job_changed(job.id, seen, until) => changed?,
+        let changed = patiently(until, || async {
+            app.wake.job_changed(job.id, seen, until).await?;
+            load_own(app, caller, served, job.id).await
+        });
+        let changed = tokio::select! {
+            changed = changed => changed?,
             () = app.stopping.cancelled() => break,
-        }
-        job = load_own(app, caller, served, job.id).await?;
+        };
+        job = changed;
     }
     Ok(job)
 }

@@ -13,7 +13,9 @@
 //!
 //! Both clients take a catchup with a final status for the end and stop listening. So the one of a finished job
 //! whose documents do not all fit says `scraping`, and `done` comes after the rest.
-//! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
+//! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault. A key that is
+//! revoked while its socket is open is as good as none. While the database is away the client is kept waiting for a minute,
+//! and then told nothing but goodbye.
 
 use std::ops::Range;
 use std::pin::pin;
@@ -22,7 +24,7 @@ use std::time::Duration;
 
 use actix_web::body::{BodyStream, MessageBody as _};
 use actix_web::guard::GuardContext;
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{Bytes, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actix_ws::{CloseCode, CloseReason, Message, MessageStream};
@@ -40,18 +42,21 @@ use super::outlet::{Outlet, Saying, frames};
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
 use crate::app::{App, AppData};
-use crate::callers::auth::{Credentials, credentials};
+use crate::callers::auth::Credentials;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::Patience;
 use crate::error::{ApiError, ApiResult};
 use crate::http::answers::Room;
 use crate::http::{connections, extract};
 
-/// Time between pings.
+/// Time between pings, and between looks whether the key still stands.
 const PING: Duration = Duration::from_secs(20);
 /// A client that says nothing for so long, not even a pong, is gone.
 const SILENCE: Duration = Duration::from_secs(70);
 /// A client that takes nothing of a frame for so long is too slow: the documents are there over HTTP.
 const SLOW: Duration = Duration::from_secs(30);
+/// How long a client is kept while the database is away.
+const OUTAGE: Duration = Duration::from_secs(60);
 /// Time for a client to answer our close frame, and for one that has left to take it.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Most bytes of a close frame's text (RFC 6455, 5.5).
@@ -89,12 +94,15 @@ enum WatchEnd {
     Gone,
     /// The process stops; the client goes on over HTTP.
     Stopping,
+    /// The database, or the place of the blobs, stays away. That says nothing of the job, whose end both clients take an
+    /// `error` frame for; without one they go on over HTTP.
+    Away,
     Refused(ApiError),
 }
 
 impl From<ApiError> for WatchEnd {
     fn from(error: ApiError) -> Self {
-        Self::Refused(error)
+        if error.may_pass() { Self::Away } else { Self::Refused(error) }
     }
 }
 
@@ -109,14 +117,10 @@ pub async fn handle(
     payload: Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
     let served = served_by(&request)?;
-    let protocol = first_protocol(request.headers()).map(str::to_owned);
-    let offered: Vec<&str> = protocol.as_deref().into_iter().collect();
+    let given = Given::of(request.headers());
+    let offered: Vec<&str> = given.protocol.as_deref().into_iter().collect();
     // The library's own way of sending takes dozens of frames ahead of the client.
     let (response, _, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
-    let authorized = match (credentials(request.headers()), &protocol) {
-        (Credentials::Absent, Some(key)) => app.caller_with(Credentials::Token(key)).await,
-        (given, _) => app.caller_with(given).await,
-    };
     let over = CancellationToken::new();
     let line = connections::hang_up_on_reader(&request).map(Arc::new);
     let (response, library) = response.into_parts();
@@ -126,126 +130,176 @@ pub async fn handle(
     actix_web::rt::spawn(async move {
         let _over = over;
         app.metrics.sockets.inc();
-        let admitted = match authorized {
-            Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
-            Err(error) => Err(error),
-        };
-        let mut socket = Socket { outlet, ear: Ear { messages, heard: clock::instant(), ping: None } };
-        let end = match admitted {
-            Ok(caller) => match open(&app, served, &id, |job| job.team_id == caller.team_id()).await {
-                Ok(job) => stream(&app, served, &mut socket, job).await,
-                Err(error) => WatchEnd::Refused(error),
-            },
-            Err(error) => WatchEnd::Refused(error),
-        };
-        close(socket, end, line.as_deref()).await;
+        let ear = Ear { messages, heard: clock::instant(), ping: None };
+        let socket = Socket { outlet, ear, ping_at: clock::deadline(PING) };
+        let look_at = app.db.clock().instant() + PING;
+        let mut watch = Watch { app: &app, served, given, look_at, socket };
+        let end = watch.stream(&id).await.err().unwrap_or(WatchEnd::Done);
+        close(watch.socket, end, line.as_deref()).await;
         app.metrics.sockets.dec();
     });
     Ok(response)
 }
 
-/// The first subprotocol offered: the JavaScript client's key.
-fn first_protocol(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
-    value.split(',').map(str::trim).find(|p| !p.is_empty())
+/// What a socket was opened with.
+struct Given {
+    authorization: Option<HeaderValue>,
+    /// The first subprotocol offered: the JavaScript client's key.
+    protocol: Option<String>,
 }
 
-async fn open(app: &App, served: Served, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
-    let job = load(app, served, extract::path_id(id)?).await?;
-    if owns(&job) { Ok(job) } else { Err(ApiError::new(ErrorCode::Forbidden, "Forbidden")) }
-}
-
-/// Says everything there is to say about the job until it has ended.
-async fn stream(app: &App, served: Served, socket: &mut Socket, job: JobRow) -> WatchEnd {
-    match send_all(app, served, socket, job).await {
-        Ok(()) => WatchEnd::Done,
-        Err(end) => end,
+impl Given {
+    fn of(headers: &HeaderMap) -> Self {
+        let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
+        let first = offered.and_then(|value| value.split(',').map(str::trim).find(|p| !p.is_empty()));
+        Self { authorization: headers.get(header::AUTHORIZATION).cloned(), protocol: first.map(str::to_owned) }
     }
-}
 
-async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRow) -> Result<(), WatchEnd> {
-    let mut sent = catch_up(app, served, socket, &job).await?;
-    loop {
-        while sent < job.completed {
-            sent += send_documents(app, served, socket, &job, sent..job.completed).await?;
+    fn credentials(&self) -> Credentials<'_> {
+        match (Credentials::of(self.authorization.as_ref()), &self.protocol) {
+            (Credentials::Absent, Some(key)) => Credentials::Token(key),
+            (given, _) => given,
         }
-        if job.status != JobStatus::Scraping {
-            break;
-        }
-        let seen = (job.completed, job.failed, job.status);
-        job = wait_for_change(app, served, socket, &job, seen).await?;
     }
-    if job.status == JobStatus::Completed {
-        let data = Body::new(app, served.version, &job, &[], None).await?;
-        socket.send(text(&Frame { r#type: "done", data })?).await?;
-    }
-    Ok(())
 }
 
-/// The first frame. Returns how many documents it carried.
-async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
-    let limit = DEFAULT_LIMIT.min(job.completed);
-    let (documents, _room) = match limit {
-        1.. => read(app, job, Part { skip: 0, limit, max_bytes: PAGE_BYTES }).await?,
-        _ => (Vec::new(), Room::default()),
-    };
-    let count = documents.len() as i64;
-    let mut body = Body::new(app, served.version, job, &documents, None).await?;
-    if count < job.completed {
-        body.status = JobStatus::Scraping.as_str();
-    }
-    let frame = text(&Frame { r#type: "catchup", data: body })?;
-    // It waits for its client once, not as documents, too.
-    drop(documents);
-    socket.send(frame).await?;
-    Ok(count)
-}
-
-/// Documents of the job, with the room that they take until they are sent.
-async fn read(app: &App, job: &JobRow, part: Part) -> ApiResult<(Vec<StoredDocument>, Room)> {
-    app.open(job.team_id, documents::find(&app.db, job.id, part).await?).await
-}
-
-/// Sends the first of these documents. Returns how many.
-async fn send_documents(
-    app: &App,
+/// A socket, and on whose behalf it is told of a job.
+struct Watch<'a> {
+    app: &'a App,
     served: Served,
-    socket: &mut Socket,
-    job: &JobRow,
-    open: Range<i64>,
-) -> Result<i64, WatchEnd> {
-    let limit = FRAMES_AT_ONCE.min(open.end - open.start);
-    let (documents, _room) = read(app, job, Part { skip: open.start, limit, max_bytes: BYTES_AT_ONCE }).await?;
-    if documents.is_empty() {
-        // The job has expired and was removed while its documents were sent.
-        return Err(WatchEnd::Refused(ApiError::job_expired()));
-    }
-    for document in &documents {
-        socket.send(text(&Frame { r#type: "document", data: shown(served.version, &document.json) })?).await?;
-    }
-    Ok(documents.len() as i64)
+    given: Given,
+    /// When it is looked again whether the key still stands.
+    look_at: Instant,
+    socket: Socket,
 }
 
-/// Waits for news of the job, with an ear to the client.
-async fn wait_for_change(
-    app: &App,
-    served: Served,
-    socket: &mut Socket,
-    job: &JobRow,
-    seen: (i64, i64, JobStatus),
-) -> Result<JobRow, WatchEnd> {
-    loop {
-        let ping_at = clock::deadline(PING);
-        tokio::select! {
-            changed = app.wake.job_changed(job.id, seen, ping_at) => changed.map_err(ApiError::from)?,
-            end = socket.listen() => return Err(end),
-            () = app.stopping.cancelled() => return Err(WatchEnd::Stopping),
+impl Watch<'_> {
+    /// Says everything there is to say about the job until it has ended.
+    async fn stream(&mut self, id: &str) -> Result<(), WatchEnd> {
+        let mut job = self.open(id).await?;
+        let mut sent = self.catch_up(&job).await?;
+        loop {
+            while sent < job.completed {
+                sent += self.send_documents(&job, sent..job.completed).await?;
+            }
+            if job.status != JobStatus::Scraping {
+                break;
+            }
+            job = self.wait_for_change(&job).await?;
         }
-        let job = load(app, served, job.id).await?;
-        if (job.completed, job.failed, job.status) != seen {
-            return Ok(job);
+        if job.status == JobStatus::Completed {
+            let (app, version) = (self.app, self.served.version);
+            let data = self.ask(async |_| Body::new(app, version, &job, &[], None).await).await?;
+            self.socket.send(text(&Frame { r#type: "done", data })?).await?;
         }
-        socket.ping().await?;
+        Ok(())
+    }
+
+    /// Asks, with an ear to the client. While the database is away it asks again, for some time.
+    async fn ask<T>(&mut self, ask: impl AsyncFn(&Given) -> ApiResult<T>) -> Result<T, WatchEnd> {
+        let mut patience = Patience::until(clock::deadline(OUTAGE));
+        loop {
+            let answer = tokio::select! {
+                answer = ask(&self.given) => answer,
+                end = self.socket.listen() => return Err(end),
+                () = self.app.stopping.cancelled() => return Err(WatchEnd::Stopping),
+            };
+            let pause = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(refusal) => patience.after(refusal)?,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                end = self.socket.listen() => return Err(end),
+                () = self.app.stopping.cancelled() => return Err(WatchEnd::Stopping),
+            }
+            self.socket.ping_if_due().await?;
+        }
+    }
+
+    /// The caller's job.
+    async fn open(&mut self, id: &str) -> Result<JobRow, WatchEnd> {
+        let (app, served) = (self.app, self.served);
+        let caller = self.ask(async |given| app.caller_with(given.credentials()).await).await?;
+        self.ask(async |_| app.admit(&caller, Bucket::Status).await).await?;
+        let id = extract::path_id(id)?;
+        let job = self.ask(async |_| load(app, served, id).await).await?;
+        if job.team_id == caller.team_id() {
+            Ok(job)
+        } else {
+            Err(ApiError::new(ErrorCode::Forbidden, "Forbidden").into())
+        }
+    }
+
+    /// Looks now and then whether the key still stands: what it was for is not told of once it is revoked.
+    async fn look_at_key(&mut self) -> Result<(), WatchEnd> {
+        let (app, now) = (self.app, self.app.db.clock().instant());
+        if now >= self.look_at {
+            self.ask(async |given| app.caller_with(given.credentials()).await).await?;
+            self.look_at = now + PING;
+        }
+        Ok(())
+    }
+
+    /// The first frame. Returns how many documents it carried.
+    async fn catch_up(&mut self, job: &JobRow) -> Result<i64, WatchEnd> {
+        let limit = DEFAULT_LIMIT.min(job.completed);
+        let (documents, _room) = match limit {
+            1.. => self.read(job, Part { skip: 0, limit, max_bytes: PAGE_BYTES }).await?,
+            _ => (Vec::new(), Room::default()),
+        };
+        let count = documents.len() as i64;
+        let (app, version) = (self.app, self.served.version);
+        let mut body = self.ask(async |_| Body::new(app, version, job, &documents, None).await).await?;
+        if count < job.completed {
+            body.status = JobStatus::Scraping.as_str();
+        }
+        let frame = text(&Frame { r#type: "catchup", data: body })?;
+        // It waits for its client once, not as documents, too.
+        drop(documents);
+        self.socket.send(frame).await?;
+        Ok(count)
+    }
+
+    /// Documents of the job, with the room that they take until they are sent.
+    async fn read(&mut self, job: &JobRow, part: Part) -> Result<(Vec<StoredDocument>, Room), WatchEnd> {
+        let app = self.app;
+        self.ask(async |_| app.open(job.team_id, documents::find(&app.db, job.id, part).await?).await).await
+    }
+
+    /// Sends the first of these documents. Returns how many.
+    async fn send_documents(&mut self, job: &JobRow, open: Range<i64>) -> Result<i64, WatchEnd> {
+        self.look_at_key().await?;
+        let limit = FRAMES_AT_ONCE.min(open.end - open.start);
+        let part = Part { skip: open.start, limit, max_bytes: BYTES_AT_ONCE };
+        let (documents, _room) = self.read(job, part).await?;
+        if documents.is_empty() {
+            // The job has expired and was removed while its documents were sent.
+            return Err(WatchEnd::Refused(ApiError::job_expired()));
+        }
+        for document in &documents {
+            let data = shown(self.served.version, &document.json);
+            self.socket.send(text(&Frame { r#type: "document", data })?).await?;
+        }
+        Ok(documents.len() as i64)
+    }
+
+    /// Waits for news of the job.
+    async fn wait_for_change(&mut self, job: &JobRow) -> Result<JobRow, WatchEnd> {
+        let (app, served, seen) = (self.app, self.served, (job.completed, job.failed, job.status));
+        loop {
+            self.look_at_key().await?;
+            let until = self.socket.ping_at;
+            let now = self.ask(async |_| {
+                app.wake.job_changed(job.id, seen, until).await?;
+                load(app, served, job.id).await
+            });
+            let now = now.await?;
+            if (now.completed, now.failed, now.status) != seen {
+                return Ok(now);
+            }
+            self.socket.ping_if_due().await?;
+        }
     }
 }
 
@@ -256,6 +310,8 @@ fn text(frame: &impl Serialize) -> ApiResult<Saying> {
 struct Socket {
     outlet: Outlet,
     ear: Ear,
+    /// When it is to be pinged: it was sent nothing for so long then.
+    ping_at: Instant,
 }
 
 impl Socket {
@@ -271,10 +327,14 @@ impl Socket {
                 }
             }
         }
+        self.ping_at = clock::deadline(PING);
         self.answer_ping().await
     }
 
-    async fn ping(&mut self) -> Result<(), WatchEnd> {
+    async fn ping_if_due(&mut self) -> Result<(), WatchEnd> {
+        if clock::instant() < self.ping_at {
+            return Ok(());
+        }
         if self.ear.heard.elapsed() > SILENCE {
             return Err(WatchEnd::Gone);
         }
@@ -336,6 +396,7 @@ async fn close(mut socket: Socket, end: WatchEnd, line: Option<&HangUp>) {
         WatchEnd::Left(ref reason) => (reason.clone(), FAREWELL),
         WatchEnd::Gone => (None, FAREWELL),
         WatchEnd::Stopping => (Some(CloseCode::Restart.into()), SLOW),
+        WatchEnd::Away => (Some(CloseCode::Error.into()), SLOW),
         WatchEnd::Refused(ref error) => {
             let mut description = error.to_string();
             description.truncate(description.floor_char_boundary(MAX_REASON));

@@ -14,6 +14,8 @@ use super::News;
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract;
 use crate::openapi::{Group, Operation};
@@ -89,7 +91,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     };
     let mut tx = app.db.begin().await?;
     monitors::insert(&mut tx, id, caller.team_id(), caller.key, &new, now).await?;
-    tx.commit().await?;
-    let row = super::owned(&app, &caller, id).await?;
+    commit(&app, tx, || async { Ok(monitors::load(&app.db, caller.team_id(), id).await?.is_some()) }).await?;
+    let row = outage::read(|| async { super::owned(&app, &caller, id).await }).await?;
     Ok(HttpResponse::Ok().json(Body { warning, ..Body::new(Monitor::of(&row)?) }))
 }

@@ -4,10 +4,12 @@ use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_shared::ids::MonitorId;
 use weir_shared::store::monitors;
 
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::commit;
 use crate::error::ApiResult;
 use crate::http::extract;
 use crate::openapi::{Group, Operation};
@@ -32,11 +34,11 @@ pub fn doc() -> Operation {
 /// 404 for a monitor that the team does not have.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let id = extract::path_id(&id)?;
+    let id: MonitorId = extract::path_id(&id)?;
     let mut tx = app.db.begin().await?;
     if !monitors::delete(&mut tx, caller.team_id(), id, app.db.now()).await? {
         return Err(super::not_found());
     }
-    tx.commit().await?;
+    commit(&app, tx, || async { Ok(monitors::load(&app.db, caller.team_id(), id).await?.is_none()) }).await?;
     Ok(HttpResponse::Ok().json(Body { success: true }))
 }

@@ -14,6 +14,8 @@ use weir_shared::store::monitors::{self, checks};
 use super::wire::Check;
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage::commit;
+use crate::endpoints::outage::read;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract;
 use crate::openapi::{Group, Operation};
@@ -60,7 +62,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let check = checks::run_now(&mut tx, &row, app.db.now()).await?;
     let check =
         check.ok_or_else(|| ApiError::new(ErrorCode::Conflict, "A check of this monitor is already running"))?;
-    tx.commit().await?;
-    let check = super::owned_check(&app, &caller, id, check).await?;
+    commit(&app, tx, || async { Ok(checks::load(&app.db, id, check).await?.is_some()) }).await?;
+    let check = read(|| async { super::owned_check(&app, &caller, id, check).await }).await?;
     Ok(HttpResponse::Ok().json(Body { success: true, id: check.id, data: Check::of(&check)? }))
 }

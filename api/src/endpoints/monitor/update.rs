@@ -8,12 +8,14 @@ use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_monitor_change;
 use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::MonitorId;
-use weir_shared::store::monitors::{self, Settings};
+use weir_shared::store::monitors::{self, MonitorRow, Settings};
 
 use super::News;
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
 use crate::callers::limits::Bucket;
+use crate::endpoints::outage;
+use crate::endpoints::outage::commit;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract;
 use crate::openapi::{Group, Operation};
@@ -90,7 +92,9 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
         runs_a_month,
     };
     monitors::update(&mut tx, id, &to, now).await?;
-    tx.commit().await?;
-    let row = super::owned(&app, &caller, id).await?;
+    let is_updated = |row: MonitorRow| row.updated_at == now;
+    commit(&app, tx, || async { Ok(monitors::load(&app.db, caller.team_id(), id).await?.is_some_and(is_updated)) })
+        .await?;
+    let row = outage::read(|| async { super::owned(&app, &caller, id).await }).await?;
     Ok(HttpResponse::Ok().json(Body { warning, ..Body::new(Monitor::of(&row)?) }))
 }

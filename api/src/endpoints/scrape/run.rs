@@ -34,6 +34,7 @@ use crate::callers::auth::Caller;
 use crate::callers::limits::Bucket;
 use crate::callers::turns::TeamTurns;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
+use crate::endpoints::outage::{commit_job, patiently, read};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract::{self, Parser};
@@ -169,7 +170,7 @@ async fn find(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<
 /// Writes the rows unless a worker has, and waits for the page's end, or for the answer of the worker that still owes
 /// one (`call`): its document, if that comes first.
 async fn follow(
-    app: &App,
+    app: &AppData,
     caller: &Caller,
     scrape: &DirectScrape,
     at: Instant,
@@ -179,7 +180,10 @@ async fn follow(
     let turns = app.turns.of(&scrape.team, TeamTurns::default);
     let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at, turns };
     let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
-    let known = if may_be_known { pages::load(&app.db, scrape.page).await? } else { None };
+    let known = match may_be_known {
+        true => patiently(at + timeout, || async { Ok(pages::load(&app.db, scrape.page).await?) }).await?,
+        false => None,
+    };
     match known {
         Some(page) if page.finished_at.is_some() => return Ok(None),
         Some(_) => {}
@@ -229,7 +233,10 @@ async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape, turns: &TeamTu
         refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
         match scrape::insert_scrape(&mut tx, &scrape.rows(), not_before).await {
-            Ok(turn) => tx.commit().await.map(|()| turn),
+            Ok(turn) => {
+                commit_job(app, tx, scrape.job).await?;
+                Ok(turn)
+            }
             refused => refused,
         }
     };
@@ -244,6 +251,10 @@ async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape, turns: &TeamTu
 }
 
 async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
+    read(|| async { read_document(app, page).await }).await
+}
+
+async fn read_document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
     if let Some(document) = documents::by_page(&app.db, &app.blobs, page).await? {
         return Ok(document.json);
     }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 use weir_shared::clock;
 use weir_shared::domain::describe::Reading;
+use weir_shared::domain::feedback::Subject;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::parse_search;
@@ -31,13 +32,15 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
-use weir_shared::store::accounts::credits;
-use weir_shared::store::work::searches::{self, NewSearch};
+use weir_shared::store::accounts::{credits, feedback};
+use weir_shared::store::work::searches;
+use weir_shared::store::work::searches::NewSearch;
 use weir_shared::traces;
 
 use self::answer::{Body, Item};
 use self::asked::Asked;
 use super::direct::{awaited, refuse_full_queue, refuse_short_funds};
+use super::outage::commit;
 use super::retention;
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
@@ -183,8 +186,7 @@ async fn write(app: &App, asked: &Asked, credits: i64, urls: &[String]) -> ApiRe
         refuse_full_queue(app, &mut tx, caller, urls.len() as i64).await?;
         pages::insert(app, &mut tx, asked, options, query.unwrap_or_default(), urls, now).await?;
     }
-    tx.commit().await?;
-    Ok(())
+    commit(app, tx, || async { feedback::knows(&app.db, team, Subject::Search, asked.id.0).await }).await
 }
 
 fn refusal(error: SearchError) -> ApiError {

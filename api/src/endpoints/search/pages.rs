@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_shared::clock;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::{SearchRequest, Source};
@@ -20,7 +21,8 @@ use weir_shared::time::Timestamp;
 use super::answer::{Item, Page};
 use super::asked::Asked;
 use crate::app::{App, AppData};
-use crate::endpoints::retention;
+use crate::endpoints::outage::{self, patiently};
+use crate::endpoints::{direct, retention};
 use crate::error::{ApiError, ApiResult};
 
 /// Documents of an answer together, bytes of JSON: it comes in one piece.
@@ -93,24 +95,14 @@ pub(super) async fn insert(
 }
 
 /// Waits until the pages have ended, or the caller wants its answer: those that have not by then are cancelled.
+/// While the database is away they go on.
 pub(super) async fn wait(app: &AppData, asked: &Asked, options: &ScrapeOptions, total: usize) -> ApiResult<Scraped> {
-    let mut job = load(app, asked.id).await?;
-    while job.status == JobStatus::Scraping && weir_shared::clock::instant() < asked.deadline {
-        let seen = (job.completed, job.failed, job.status);
-        tokio::select! {
-            changed = app.wake.job_changed(job.id, seen, asked.deadline) => changed?,
-            () = app.stopping.cancelled() => break,
-        }
-        job = load(app, asked.id).await?;
-    }
-    if job.status == JobStatus::Scraping {
-        let mut tx = app.db.begin().await?;
-        cancel::job(&mut tx, asked.id, app.db.now()).await?;
-        tx.commit().await?;
-        job = load(app, asked.id).await?;
-    }
-    let rows = pages::list(&app.db, asked.id, None, MAX_PAGES).await?;
-    let (found, is_whole) = read(app, asked.id, &rows).await?;
+    let ended = async {
+        wait_for_end(app, asked).await?;
+        outage::read(|| async { end(app, asked.id).await }).await
+    };
+    let End { job, rows, found, is_whole } =
+        ended.await.inspect_err(|error| direct::leave_after(error, app, asked.id))?;
     if options.zero_retention {
         retention::forget(app, asked.id).await;
         let open: Vec<PageId> = rows.iter().filter(|row| row.finished_at.is_none()).map(|row| row.id).collect();
@@ -128,6 +120,45 @@ pub(super) async fn wait(app: &AppData, asked: &Asked, options: &ScrapeOptions, 
     }
     let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
     Ok(Scraped { pages: found, credits: job.credits_used, warning })
+}
+
+/// Waits until the pages have ended, the caller wants its answer or the process stops.
+async fn wait_for_end(app: &App, asked: &Asked) -> ApiResult<()> {
+    let mut job = patiently(asked.deadline, || async { load(app, asked.id).await }).await?;
+    while job.status == JobStatus::Scraping && clock::instant() < asked.deadline {
+        let seen = (job.completed, job.failed, job.status);
+        let changed = patiently(asked.deadline, || async {
+            app.wake.job_changed(asked.id, seen, asked.deadline).await?;
+            load(app, asked.id).await
+        });
+        tokio::select! {
+            changed = changed => job = changed?,
+            () = app.stopping.cancelled() => break,
+        }
+    }
+    Ok(())
+}
+
+/// A search's job at its end, and what became of each page.
+struct End {
+    job: JobRow,
+    rows: Vec<PageRow>,
+    found: HashMap<usize, Page>,
+    is_whole: bool,
+}
+
+/// Cancels the pages that have not ended, and reads the others.
+async fn end(app: &App, id: JobId) -> ApiResult<End> {
+    let mut job = load(app, id).await?;
+    if job.status == JobStatus::Scraping {
+        let mut tx = app.db.begin().await?;
+        cancel::job(&mut tx, id, app.db.now()).await?;
+        tx.commit().await?;
+        job = load(app, id).await?;
+    }
+    let rows = pages::list(&app.db, id, None, MAX_PAGES).await?;
+    let (found, is_whole) = read(app, id, &rows).await?;
+    Ok(End { job, rows, found, is_whole })
 }
 
 async fn load(app: &App, id: JobId) -> ApiResult<JobRow> {

@@ -42,13 +42,27 @@ impl StoreError {
     /// and a privilege that was not granted stay so.
     pub fn may_pass(&self) -> bool {
         // Postgres has a class for those, SQLite one code.
-        let Self::Unavailable(error) = self else { return false };
+        let error = match self {
+            Self::Unavailable(error) => error,
+            other => return matches!(other, Self::BlobsAway(_)),
+        };
         let Some(error) = error.as_database_error() else { return true };
         let code = error.code().unwrap_or_default();
         match error.try_downcast_ref::<PgDatabaseError>() {
             Some(_) => !code.starts_with("42"),
             None => primary(&code) != Some(1),
         }
+    }
+
+    /// Whether a commit that failed so may have happened all the same: its answer was lost on the way. What the database itself
+    /// answers is true, unless it says that it ends the connection.
+    pub fn leaves_commit_open(&self) -> bool {
+        // Of Postgres: `connection_exception`, which poolers say, too, and `operator_intervention`.
+        const ENDS: &[&str] = &["08", "57"];
+        let Self::Unavailable(error) = self else { return false };
+        let Some(error) = error.as_database_error() else { return true };
+        let is_of_postgres = error.try_downcast_ref::<PgDatabaseError>().is_some();
+        is_of_postgres && error.code().is_some_and(|code| ENDS.iter().any(|class| code.starts_with(class)))
     }
 }
 
@@ -143,7 +157,9 @@ mod tests {
     async fn a_database_that_takes_no_writes_is_told_from_a_statement_that_is_wrong() {
         for db in databases().await {
             let wrong = refused(&db, "SELECT nothing FROM nowhere").await;
-            assert!(!wrong.takes_no_writes() && !wrong.may_pass(), "{wrong}");
+            assert!(!wrong.takes_no_writes() && !wrong.may_pass() && !wrong.leaves_commit_open(), "{wrong}");
+            let lost = StoreError::from(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into()));
+            assert!(lost.may_pass() && lost.leaves_commit_open() && !lost.takes_no_writes(), "{lost}");
             let read_only = match &db {
                 Db::Postgres(_) => refused(&db, "SET TRANSACTION READ ONLY; UPDATE setting SET value = value").await,
                 Db::Sqlite(SqliteDb { pool, .. }) => {
@@ -154,6 +170,7 @@ mod tests {
                 }
             };
             assert!(read_only.takes_no_writes() && read_only.may_pass(), "{read_only}");
+            assert!(!read_only.leaves_commit_open(), "{read_only}");
             let Db::Sqlite(SqliteDb { pool, .. }) = &db else { continue };
             let mut connection = pool.acquire().await.unwrap();
             let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.unwrap();
