@@ -158,6 +158,11 @@ impl JobRow {
         if self.status == JobStatus::Scraping { pages } else { pages - self.failed }
     }
 
+    /// Whether nobody is to find it any more. One that runs is there, however long that takes: its expiry is moved on.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.status != JobStatus::Scraping && self.expires_at <= now
+    }
+
     /// Pages that have not ended, without the job's own steps.
     pub fn waiting(&self) -> Waiting {
         let open = (self.total - self.hidden - self.completed - self.failed).max(0);
