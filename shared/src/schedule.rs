@@ -44,6 +44,11 @@ impl FromStr for Schedule {
 }
 
 impl Schedule {
+    /// The expression, as it was given.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// The first moment after `now` that it names.
     pub fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
         self.next_in(now, &Utc)

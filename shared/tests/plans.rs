@@ -257,7 +257,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
     tx.commit().await.unwrap();
     attention::is_wanted(db, now, now).await.unwrap();
-    attention::is_untidy(db, now).await.unwrap();
+    attention::is_untidy(db, now, 86_400_000).await.unwrap();
 
     // Files that come apart, and what is said of results.
     let new = NewUpload { team, key: None, name: "a.pdf", content_type: None };
@@ -338,6 +338,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     retention::forget(db, blobs, direct.job.id).await.unwrap();
     sweep::prune_wakeups(db, &mut slices).await.unwrap();
     sweep::remove_drafts(db, &mut slices, now).await.unwrap();
+    sweep::keep_running(db, &mut slices, now.plus_ms(40_000_000), 86_400_000).await.unwrap();
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
     ledger::merge(db, &mut slices, now.plus_ms(92 * 86_400_000)).await.unwrap();
     waste::remove_of_jobs(db, blobs, now.plus_ms(90_000_000)).await.unwrap();

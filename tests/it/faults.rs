@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
     Caller, Database, FixtureSite, OwnPages, PostgresCluster, Process, ServiceOptions, TestService, both_databases,
-    documents_of, errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none,
+    documents_of, errors_of, files_below, finished, free_port, long_tests, signal, wait_until, wait_until_none,
     wait_until_within,
 };
 
@@ -312,6 +312,47 @@ both_databases! {
         assert_eq!(service.cli_json(&["jobs", "replay", &acted, "--json"])["replayed"], 1);
         wait_until("the second purchase", async || (count("/bought") == 2).then_some(())).await;
         drop(hung);
+    }
+
+    async fn a_worker_that_is_stopped_waits_for_actions_and_says_where_it_does_not(database) {
+        let pages = OwnPages::start().await;
+        let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        for path in ["/bought", "/ordered", "/sold", "/seen"] {
+            pages.put(path, "done");
+        }
+        let page = |path: &str, does: &str, shows: &str| {
+            let button = format!("<button id=b onclick=\"fetch('{does}')\">Buy</button>");
+            pages.put(path, &format!("<h1>Shop</h1><p>Of goods.</p>{button}<script>{shows}</script>"))
+        };
+        let buys = |url: String, before: u32, after: u32| {
+            json!({ "urls": [url], "timeout": 90_000, "actions": [
+                { "type": "wait", "milliseconds": before }, { "type": "click", "selector": "#b" },
+                { "type": "wait", "milliseconds": after },
+            ] })
+        };
+        // Longer than a drain is for others, longer than it is for those that have acted, and one that has not.
+        let short = service.post("/v2/batch/scrape", &buys(page("/a", "/bought", ""), 1, 16_000)).await.id();
+        let long = service.post("/v2/batch/scrape", &buys(page("/b", "/ordered", ""), 1, 50_000)).await.id();
+        let waits = page("/c", "/sold", "fetch('/seen')");
+        let waits = service.post("/v2/batch/scrape", &buys(waits, 20_000, 1)).await.id();
+        let count = |path: &str| pages.heads(path).len();
+        wait_until("all three are under way", async || {
+            ["/bought", "/ordered", "/seen"].iter().all(|path| count(path) == 1).then_some(())
+        })
+        .await;
+        signal("TERM", &service.worker_process(0).to_string());
+        assert!(service.await_worker(0, Duration::from_secs(40)).success());
+        let status = async |id: &str| service.get(&format!("/v2/batch/scrape/{id}")).await.ok();
+        let done = status(&short).await;
+        assert_eq!((&done["status"], &done["completed"]), (&json!("completed"), &json!(1)), "{done}");
+        assert_ne!(status(&long).await["status"], "scraping");
+        let errors = service.get(&format!("/v2/batch/scrape/{long}/errors")).await.ok();
+        let error = errors["errors"][0]["error"].as_str().unwrap();
+        assert!(error.starts_with("The worker was stopped") && error.contains("not begun again"), "{errors}");
+        let queue = service.get("/v2/team/queue-status").await.ok();
+        assert_eq!((&queue["activeJobsInQueue"], &queue["waitingJobsInQueue"]), (&json!(0), &json!(1)), "{queue}");
+        assert_eq!((count("/bought"), count("/ordered"), count("/sold")), (1, 1, 0));
+        service.delete(&format!("/v2/batch/scrape/{waits}")).await.ok();
     }
 
     async fn a_scrape_that_loses_its_worker_is_still_answered(database) {

@@ -120,6 +120,19 @@ both_databases! {
 }
 
 #[tokio::test]
+async fn results_do_not_expire_under_a_batch_that_runs() {
+    let site = FixtureSite::start().await;
+    let options = weir_tests::ServiceOptions::new(weir_tests::Database::Sqlite).env("WEIR_RESULT_TTL", "12s");
+    let service = TestService::start_with(options).await;
+    // Fifteen seconds of work.
+    let urls: Vec<String> = (0..5).map(|n| site.url(&format!("/slow/{n}?ms=3000"))).collect();
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "maxConcurrency": 1 })).await.id();
+    let status = finished(service.caller(), &id, BOUND).await;
+    assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(5)), "{status}");
+    assert_eq!(documents_of(service.caller(), &id).await.len(), 5);
+}
+
+#[tokio::test]
 async fn results_expire() {
     let site = FixtureSite::start().await;
     let options = weir_tests::ServiceOptions::new(weir_tests::Database::Sqlite).env("WEIR_RESULT_TTL", "3s");

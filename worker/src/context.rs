@@ -135,6 +135,12 @@ pub struct WorkerContext {
     pub fenced: CancellationToken,
     /// Work under way, and claims of more: a drain waits for them.
     pub tasks: TaskTracker,
+    /// Of these the pages whose actions have begun: nobody begins with them again, so a drain waits for them longer.
+    pub acting: TaskTracker,
+    /// The drain takes too long for pages that others can begin anew: they go back.
+    pub giving_back: CancellationToken,
+    /// And for those that nobody can: they end.
+    pub giving_up: CancellationToken,
     pub dispatchers: TeamDispatchers,
     pub held: Arc<HeldPages>,
     pub driven: DrivenTasks,
@@ -161,7 +167,21 @@ impl WorkerContext {
         let specs = Mutex::new(HashMap::new());
         let (tasks, dispatchers, held) = (TaskTracker::new(), TeamDispatchers::default(), Arc::default());
         let driven = DrivenTasks::default();
-        Self { process, id, finisher, draining, fenced, tasks, dispatchers, held, driven, specs }
+        Self {
+            process,
+            id,
+            finisher,
+            draining,
+            fenced,
+            tasks,
+            acting: TaskTracker::new(),
+            giving_back: CancellationToken::new(),
+            giving_up: CancellationToken::new(),
+            dispatchers,
+            held,
+            driven,
+            specs,
+        }
     }
 
     /// The part of a job that never changes or is settled, from memory when it was used lately. `None`: the job is removed.

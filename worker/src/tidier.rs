@@ -112,7 +112,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
         return Ok(());
     }
     let db = &context.process.db;
-    if attention::is_untidy(db, db.now()).await? {
+    if attention::is_untidy(db, db.now(), result_ttl_ms(context)).await? {
         tidy(context, tidying).await?;
     }
     let Tidying { slices, round, orphans, log_is_dirty, .. } = tidying;
@@ -142,6 +142,10 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     Ok(())
 }
 
+fn result_ttl_ms(context: &WorkerContext) -> i64 {
+    context.process.settings.result_ttl.as_millis() as i64
+}
+
 /// What was cancelled, is done with or past its time. A step that is added here is asked for in [`attention::is_untidy`],
 /// too, or its turn does not come.
 async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
@@ -157,6 +161,7 @@ async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()>
             break;
         }
     }
+    sweep::keep_running(db, slices, context.process.db.now(), result_ttl_ms(context)).await?;
     // Asked before the jobs that keep nothing are removed, because their rows say so.
     *log_is_dirty |= retention::any(db).await?;
     for _ in 0..EXPIRE_ROUNDS {
@@ -177,7 +182,7 @@ async fn slowly(context: &WorkerContext, slices: &mut Slices) -> StoreResult<()>
     let db = &context.process.db;
     let now = context.process.db.now();
     let mut tx = db.begin().await?;
-    sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
+    sessions::remove_old(&mut tx, now.plus_ms(-result_ttl_ms(context))).await?;
     sweep::prune(&mut tx, now).await?;
     tx.commit().await?;
     loop {

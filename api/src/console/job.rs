@@ -219,7 +219,7 @@ pub fn doc_replay() -> Operation {
 pub(super) async fn load(app: &App, viewer: &Viewer, id: JobId) -> ApiResult<JobRow> {
     let job = jobs::load(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
     viewer.may_see(job.team_id, "Job")?;
-    if job.expires_at <= app.db.now() { Err(ApiError::job_expired()) } else { Ok(job) }
+    if job.has_expired(app.db.now()) { Err(ApiError::job_expired()) } else { Ok(job) }
 }
 
 /// The job of this id, or the one that has the page of this id, with that page.

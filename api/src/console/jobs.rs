@@ -452,7 +452,7 @@ async fn one(
 ) -> ApiResult<bool> {
     let now = app.db.now();
     let job = jobs::load(&app.db, id).await?;
-    let job = job.filter(|job| job.expires_at > now && scope.is_none_or(|team| team == job.team_id));
+    let job = job.filter(|job| !job.has_expired(now) && scope.is_none_or(|team| team == job.team_id));
     let Some(job) = job else {
         done.skipped += 1;
         return Ok(true);

@@ -105,7 +105,7 @@ pub(super) async fn own(
 ) -> ApiResult<(JobRow, TaskRow)> {
     let not_found = || ApiError::new(ErrorCode::NotFound, unknown);
     let is_own =
-        |job: &JobRow| kinds.contains(&job.kind) && job.team_id == caller.team_id() && job.expires_at > app.db.now();
+        |job: &JobRow| kinds.contains(&job.kind) && job.team_id == caller.team_id() && !job.has_expired(app.db.now());
     let job = jobs::load(&app.db, id).await?.filter(is_own).ok_or_else(not_found)?;
     let task = tasks::load(&app.db, id).await?.ok_or_else(not_found)?;
     Ok((job, task))

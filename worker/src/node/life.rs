@@ -17,6 +17,11 @@ use crate::{monitors, queue, replayer, set_back, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
+/// And so long in all for pages whose actions have begun, which nobody begins with again; what is not done by then has failed. A
+/// process that is told to stop has 45 s at least in our units and manifests.
+const DRAIN_ACTING: Duration = Duration::from_secs(30);
+/// How long their ends may take to be handed in.
+const LAST_ENDS: Duration = Duration::from_secs(1);
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a consumer of wake-ups may take to notice the end.
@@ -157,9 +162,22 @@ async fn drain(process: &Process, context: &WorkerContext) {
     let open = sessions.as_ref().map_or(0, |sessions| sessions.count());
     tracing::info!(pages = context.tasks.len(), sessions = open, "draining");
     let pages = async {
-        if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_err() {
-            let pages = context.tasks.len();
-            tracing::warn!(pages, "the drain took too long; what is left goes back to the queue");
+        if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_ok() {
+            return;
+        }
+        context.acting.close();
+        let (pages, acting) = (context.tasks.len(), context.acting.len());
+        tracing::warn!(
+            pages,
+            acting,
+            "the drain takes too long; what is left and has not acted goes back to the queue"
+        );
+        context.giving_back.cancel();
+        if tokio::time::timeout(DRAIN_ACTING - DRAIN, context.acting.wait()).await.is_err() {
+            let pages = context.acting.len();
+            tracing::warn!(pages, "pages end under their actions");
+            context.giving_up.cancel();
+            let _ = tokio::time::timeout(LAST_ENDS, context.acting.wait()).await;
         }
     };
     let ends = async {

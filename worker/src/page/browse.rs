@@ -36,6 +36,7 @@ pub async fn browse(
 impl Permit for PageTask {
     fn begin(&self) -> BoxFuture<'_, Result<bool, String>> {
         let begin = async {
+            self.attempted.may_act(self.context.acting.token());
             let begun = acting::begin(&self.context.process.db, &self.page).await;
             let begun = begun.map_err(|error| format!("that the actions begin cannot be written down: {error}"))?;
             if begun {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::clock::Stopwatch;
 
 /// Most steps kept: a page that needs more has asked for a site again and again.
@@ -16,6 +17,8 @@ pub struct Attempted {
     pub engine: OnceLock<&'static str>,
     /// An action may have had its effect on the site: whatever fails now is final, and nobody asks for the page again.
     has_acted: AtomicBool,
+    /// There from the moment at which the row may say that the actions have begun.
+    acting: OnceLock<TaskTrackerToken>,
     began: Stopwatch,
     steps: Mutex<Vec<Step>>,
 }
@@ -37,9 +40,20 @@ impl Attempted {
         Self {
             engine: OnceLock::new(),
             has_acted: AtomicBool::new(false),
+            acting: OnceLock::new(),
             began: Stopwatch::start(),
             steps: Mutex::default(),
         }
+    }
+
+    /// Its row is about to say that the actions begin. `acting`: who waits for such pages.
+    pub fn may_act(&self, acting: TaskTrackerToken) {
+        let _ = self.acting.set(acting);
+    }
+
+    /// Whether its row may say that the actions have begun.
+    pub fn may_have_acted(&self) -> bool {
+        self.acting.get().is_some()
     }
 
     pub fn acts(&self) {

@@ -15,6 +15,7 @@ use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, Span};
 
 use super::attempt::{attempt, attempt_stored, judge};
+use super::error::PageError;
 use super::rest;
 use super::settle::settle;
 use super::steps::Attempted;
@@ -58,6 +59,7 @@ pub async fn run(
         outcome = outcome(&task) => outcome,
         // It comes back to a job that has ended, and is cancelled as its other pages are.
         () = cancelled(&task) => Outcome::GivenBack,
+        outcome = stopped(&task) => outcome,
     };
     if let Some(document) = outcome.document_mut() {
         document.steps = task.attempted.told();
@@ -90,6 +92,19 @@ async fn cancelled(task: &PageTask) {
             return;
         }
     }
+}
+
+/// How the attempt ends when its worker does not wait for it any longer: another one begins it anew, but for actions that may
+/// have had their effect.
+async fn stopped(task: &PageTask) -> Outcome {
+    const TEXT: &str = "The worker was stopped before the page's actions had come to their end. They may have had their \
+        effect: they are not begun again.";
+    task.context.giving_back.cancelled().await;
+    if !task.attempted.may_have_acted() {
+        return Outcome::GivenBack;
+    }
+    task.context.giving_up.cancelled().await;
+    judge(task, Err(PageError::last(ErrorCode::AllEnginesFailed, TEXT)))
 }
 
 /// The span of the attempt, from its claim on, with those of what came before.

@@ -306,7 +306,7 @@ async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: T
     let job = jobs::lock(tx, id).await?;
     let own = job.filter(|job| job.kind == JobKind::Batch && job.team_id == caller.team_id());
     let job = own.ok_or_else(ApiError::job_not_found)?;
-    if job.expires_at <= now {
+    if job.has_expired(now) {
         return Err(ApiError::job_expired());
     }
     if job.status != JobStatus::Scraping || !jobs::grow(tx, id, urls.len() as i64).await? {

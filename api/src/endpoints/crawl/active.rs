@@ -82,11 +82,11 @@ pub fn doc() -> Operation {
 /// 401 without a key, and 429 when the team's other answers leave no room.
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let (team, now) = (caller.team_id(), app.db.now());
-    let (count, bytes) = crawls::bytes_of_active(&app.db, team, now, MOST).await?;
+    let team = caller.team_id();
+    let (count, bytes) = crawls::bytes_of_active(&app.db, team, MOST).await?;
     let bytes = usize::try_from(bytes + count * ABOUT).unwrap_or(usize::MAX);
     app.answers.room(team, bytes).await?.keep_for_answer(&request);
-    let running = crawls::active(&app.db, team, now, MOST).await?;
+    let running = crawls::active(&app.db, team, MOST).await?;
     // Long lists of patterns are read and written off the threads of requests.
     let made = blocking::run(move || {
         let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, StoreError>>()?;

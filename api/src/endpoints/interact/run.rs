@@ -265,7 +265,7 @@ async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
         return Err(forbidden());
     }
     let job = jobs::load(&app.db, page.job_id).await?;
-    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= app.db.now()) {
+    if job.is_none_or(|job| job.kind == JobKind::Map || job.has_expired(app.db.now())) {
         return Err(not_found());
     }
     Ok(())

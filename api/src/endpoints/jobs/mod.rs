@@ -92,7 +92,7 @@ async fn load(app: &App, served: Served, id: JobId) -> ApiResult<JobRow> {
 }
 
 fn not_expired(job: JobRow, now: Timestamp) -> ApiResult<JobRow> {
-    if job.expires_at <= now { Err(ApiError::job_expired()) } else { Ok(job) }
+    if job.has_expired(now) { Err(ApiError::job_expired()) } else { Ok(job) }
 }
 
 /// The caller's job. Another team's looks like an unknown one (wire 14: 404 for status and cancel).

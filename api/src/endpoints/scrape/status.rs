@@ -28,7 +28,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     }
     let job = jobs::load(&app.db, page.job_id).await?;
     // A map's page is not a scrape.
-    if job.is_none_or(|job| job.expires_at <= app.db.now() || job.kind == JobKind::Map) {
+    if job.is_none_or(|job| job.has_expired(app.db.now()) || job.kind == JobKind::Map) {
         return Err(ApiError::job_not_found());
     }
     match page.state {

@@ -95,7 +95,7 @@ pub async fn status(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     let id: JobId = extract::path_id(&id)?;
     let job = jobs::load(&app.db, id)
         .await?
-        .filter(|job| job.team_id == caller.team_id() && job.kind == JobKind::Map && job.expires_at > app.db.now());
+        .filter(|job| job.team_id == caller.team_id() && job.kind == JobKind::Map && !job.has_expired(app.db.now()));
     let job = job.ok_or_else(ApiError::job_not_found)?;
     // Another map of the team is none of these.
     maps::options(&app.db, id).await?.filter(|map| map.llms_txt).ok_or_else(ApiError::job_not_found)?;

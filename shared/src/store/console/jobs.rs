@@ -154,8 +154,12 @@ async fn still_so(db: &Db, filter: &Filter, candidates: &[JobId], now: Timestamp
         return Ok(Vec::new());
     }
     let rows: Vec<(JobId,)> = on_pool!(db, |pool| {
-        let mut select = sqlx::QueryBuilder::new("SELECT id FROM job WHERE expires_at > ");
-        select.push_bind(now);
+        let mut select = sqlx::QueryBuilder::new(sql!(
+            "SELECT id FROM job WHERE (status = ",
+            JobStatus::Scraping.sql(),
+            " OR expires_at > "
+        ));
+        select.push_bind(now).push(")");
         if let Some(status) = filter.status {
             select.push(" AND status = ").push_bind(status.as_str());
         }

@@ -27,7 +27,7 @@ struct Metadata {
 pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> StoreResult<Option<ScrapeContext>> {
     let Some(row) = pages::load(db, page).await?.filter(|row| row.state == PageState::Done) else { return Ok(None) };
     let job = jobs::load(db, row.job_id).await?;
-    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= now) {
+    if job.is_none_or(|job| job.kind == JobKind::Map || job.has_expired(now)) {
         return Ok(None);
     }
     let Some(spec) = jobs::spec(db, row.job_id).await? else { return Ok(None) };

@@ -15,6 +15,8 @@ use crate::store::work::page::rescue::IS_ORPHAN;
 use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 
+use super::sweep::IS_TO_KEEP;
+use super::sweep::to_keep;
 /// Silent workers since `$1`, their pages; sessions and profiles in use; pages, deliveries and tasks that wait and were
 /// due at `$2`.
 const LOOK: &str = sql!(
@@ -40,25 +42,30 @@ pub async fn is_wanted(db: &Db, now: Timestamp, forgotten: Timestamp) -> StoreRe
     Ok(found.0 > 0)
 }
 
-/// Jobs and checks that somebody has cancelled, shortened or deleted; those that keep nothing; what is due at `$1`.
+/// Jobs and checks that somebody has cancelled, shortened or deleted; those that keep nothing; what is due at `$1`; jobs that
+/// run for long.
 const UNTIDY: &str = sql!(
     "EXISTS (SELECT 1 FROM job WHERE dropping) OR EXISTS (SELECT 1 FROM job WHERE zero_retention) \
-     OR EXISTS (SELECT 1 FROM job WHERE expires_at <= $1) OR EXISTS (SELECT 1 FROM job_draft WHERE due_at <= $1) \
+     OR EXISTS (SELECT 1 FROM job WHERE ",
+    IS_TO_KEEP,
+    ") OR EXISTS (SELECT 1 FROM job WHERE expires_at <= $1) OR EXISTS (SELECT 1 FROM job_draft WHERE due_at <= $1) \
      OR EXISTS (SELECT 1 FROM monitor_check WHERE expires_at <= $1 AND next_at IS NULL) \
      OR EXISTS (SELECT 1 FROM monitor WHERE shortens) OR EXISTS (SELECT 1 FROM monitor WHERE status = ",
     MonitorStatus::Deleted.sql(),
     ")"
 );
 
-/// Whether who tidies may find something that is not left for its seldom rounds.
-pub async fn is_untidy(db: &Db, now: Timestamp) -> StoreResult<bool> {
+/// Whether who tidies may find something that is not left for its seldom rounds. `ttl_ms`: how long results stay.
+pub async fn is_untidy(db: &Db, now: Timestamp, ttl_ms: i64) -> StoreResult<bool> {
     const ON_SQLITE: &str = sql!("SELECT EXISTS (SELECT 1 FROM ", DONE_ON_SQLITE, ") OR ", UNTIDY);
     const ON_POSTGRES: &str = sql!("SELECT EXISTS (SELECT 1 FROM ", DONE_ON_POSTGRES, ") OR ", UNTIDY);
     let look = match db {
         Db::Sqlite(_) => ON_SQLITE,
         Db::Postgres(_) => ON_POSTGRES,
     };
-    let found: (bool,) = on_pool!(db, |pool| sqlx::query_as(look).bind(now).fetch_one(pool).await?);
+    let (begun, expiring) = to_keep(now, ttl_ms);
+    let found: (bool,) =
+        on_pool!(db, |pool| sqlx::query_as(look).bind(now).bind(begun).bind(expiring).fetch_one(pool).await?);
     Ok(found.0)
 }
 
@@ -109,13 +116,14 @@ mod tests {
     #[tokio::test]
     async fn a_service_at_rest_is_tidy_until_something_is_over() {
         for db in testing::databases().await {
-            let now = db.now();
-            assert!(!is_untidy(&db, now).await.expect("an answer"), "nothing is there");
+            let (now, day) = (db.now(), 86_400_000);
+            let untidy = async |after_ms: i64| is_untidy(&db, now.plus_ms(after_ms), day).await.expect("an answer");
+            assert!(!untidy(0).await, "nothing is there");
             let team = testing::team(&db, "t").await;
             testing::job(&db, team, JobKind::Batch, 1, None).await;
-            assert!(!is_untidy(&db, now).await.expect("an answer"), "a job that runs");
-            let year = 365 * 86_400_000;
-            assert!(is_untidy(&db, now.plus_ms(year)).await.expect("an answer"), "its time is over");
+            assert!(!untidy(day / 4).await, "a job that runs");
+            assert!(untidy(day / 2).await, "its results are to stay for longer");
+            assert!(untidy(365 * day).await, "its time is over");
         }
     }
 }

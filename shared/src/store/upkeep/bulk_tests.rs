@@ -223,7 +223,10 @@ async fn expired_jobs_go_together_and_their_blobs_are_not_forgotten() {
         let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
         let blobs = Blobs::open(&root).unwrap();
         let ids = finished_jobs(&db, team, 60).await;
-        let (running, _) = job(&db, team, JobKind::Batch, 2_500, None).await;
+        let (cancelled, _) = job(&db, team, JobKind::Batch, 2_500, None).await;
+        let mut tx = db.begin().await.unwrap();
+        assert!(cancel::job(&mut tx, cancelled, db.now()).await.unwrap());
+        tx.commit().await.unwrap();
         run(
             &db,
             "UPDATE job SET zero_retention = TRUE WHERE total = 1 AND id IN (SELECT id FROM job ORDER BY id LIMIT 9)",
@@ -245,7 +248,7 @@ async fn expired_jobs_go_together_and_their_blobs_are_not_forgotten() {
             gone += more;
         }
         assert_eq!(sweep::expire(&db, &mut slices, later).await.unwrap(), 0);
-        assert!(jobs::load(&db, running).await.unwrap().is_none());
+        assert!(jobs::load(&db, cancelled).await.unwrap().is_none());
         for table in [
             "SELECT COUNT(*) FROM job",
             "SELECT COUNT(*) FROM page",

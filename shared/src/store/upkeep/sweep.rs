@@ -4,10 +4,11 @@
 //! process leaves undone the next one finds in the rows.
 
 use crate::clock::Stopwatch;
-use crate::domain::job::{JobStatus, PageState};
+use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::monitor::ORIGIN;
 use crate::domain::node::NodeState;
 use crate::domain::session::SessionState;
+use crate::domain::webhook::DeliveryState;
 use crate::ids::{JobId, PageId};
 use crate::queue;
 use crate::store::accounts::turns;
@@ -23,6 +24,9 @@ use crate::{on_db, on_pool};
 const JOBS: i64 = 1_000;
 /// How long the results of a check that runs are left alone before it is asked again whether it still does, milliseconds.
 const HELD_MS: i64 = 600_000;
+/// So long past the expiry of a job receivers may still be told of it, milliseconds: one that was deleted while it ran is told
+/// of as cancelled.
+const UNTOLD_MS: i64 = 600_000;
 /// Bytes of documents that are removed at once: they weigh more than their number.
 const DOCUMENT_BYTES: i64 = 8 << 20;
 
@@ -39,14 +43,82 @@ const PARTS: [(&str, &str); 8] = [
     ("task", "job_id"),
 ];
 
-/// Removes some of the jobs past their expiry with all their rows; their blobs are left to
-/// [`crate::store::contents::waste`]. Returns how many are gone; 0: none is due, or those that are have rows that somebody
-/// writes at the moment.
+/// A job that somebody waits for and that keeps nothing: its rows go when they were to go when it began.
+const IS_AT_ONCE: &str = sql!(
+    "(zero_retention AND kind IN (",
+    JobKind::Scrape.sql(),
+    ", ",
+    JobKind::Map.sql(),
+    ", ",
+    JobKind::Search.sql(),
+    "))"
+);
+
+/// Which jobs [`keep_running`] moves: `$2` and `$3` are those of [`to_keep`]. Jobs that run are few, and those that expire
+/// by then are nearly all: the sum keeps the databases from the index of the latter.
+pub(super) const IS_TO_KEEP: &str =
+    sql!("status = ", JobStatus::Scraping.sql(), " AND created_at < $2 AND expires_at + 0 < $3 AND NOT ", IS_AT_ONCE);
+
+/// Jobs that began before the first time and expire before the second are kept for longer where they run, if results stay
+/// for `ttl_ms`.
+pub(super) fn to_keep(now: Timestamp, ttl_ms: i64) -> (Timestamp, Timestamp) {
+    (now.plus_ms(-ttl_ms / 4), now.plus_ms(ttl_ms))
+}
+
+/// Moves on the expiry of jobs that run, so that results stay for `ttl_ms` after the end of a job, however long it takes. One
+/// that is over within a quarter of that time goes when it was to go when it began; another one's expiry is moved by a quarter
+/// more than is needed, so a job is written once in that time.
+pub async fn keep_running(db: &Db, slices: &mut Slices, now: Timestamp, ttl_ms: i64) -> StoreResult<()> {
+    // Whoever writes a job at the moment is not waited for: others of its jobs may be ours already. It is for the next time.
+    macro_rules! keep {
+        ($lock:literal) => {
+            sql!(
+                "UPDATE job SET expires_at = $1 WHERE id IN (SELECT id FROM job WHERE ",
+                IS_TO_KEEP,
+                " LIMIT $4",
+                $lock,
+                ")"
+            )
+        };
+    }
+    let (begun, expiring) = to_keep(now, ttl_ms);
+    let until = now.plus_ms(ttl_ms + ttl_ms / 4);
+    loop {
+        let rows = slices.rows();
+        let mut tx = db.begin_relaxed().await?;
+        let began = Stopwatch::start();
+        let sql = if matches!(tx, Tx::Postgres(_)) { keep!(" FOR NO KEY UPDATE SKIP LOCKED") } else { keep!("") };
+        let kept = on_db!(&mut tx, |conn| {
+            sqlx::query(sql).bind(until).bind(begun).bind(expiring).bind(rows).execute(conn).await?.rows_affected()
+        });
+        tx.commit().await?;
+        if kept > 0 {
+            slices.pause(began).await;
+        }
+        if kept < rows.unsigned_abs() {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`crate::store::contents::waste`]. Returns how
+/// many are gone; 0: none is due, or those that are have rows that somebody writes at the moment. Jobs that run stay, but for
+/// those that keep nothing and whose callers are gone; and those of which receivers are being told have a while for that,
+/// unless they keep nothing.
 pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
-    const OLDEST: &str =
-        "SELECT id, status, zero_retention, origin FROM job WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2";
+    const OLDEST: &str = sql!(
+        "SELECT id, status, zero_retention, origin FROM job WHERE expires_at <= $1 AND (status <> ",
+        JobStatus::Scraping.sql(),
+        " OR ",
+        IS_AT_ONCE,
+        ") AND (zero_retention OR expires_at <= $3 OR NOT EXISTS (SELECT 1 FROM webhook_delivery \
+         WHERE webhook_delivery.job_id = job.id AND webhook_delivery.state = ",
+        DeliveryState::Waiting.sql(),
+        ")) ORDER BY expires_at LIMIT $2"
+    );
+    let told_by = now.plus_ms(-UNTOLD_MS);
     let mut due: Vec<(JobId, String, bool, Option<String>)> =
-        on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).bind(JOBS).fetch_all(pool).await?);
+        on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).bind(JOBS).bind(told_by).fetch_all(pool).await?);
     if due.iter().any(|job| job.3.as_deref() == Some(ORIGIN)) {
         let in_hand = checks::jobs_in_hand(db).await?;
         let held: Vec<JobId> = due.iter().map(|job| job.0).filter(|job| in_hand.contains(job)).collect();

@@ -189,28 +189,28 @@ pub struct ActiveCrawl {
 }
 
 /// The team's running crawls, newest first.
-pub async fn active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<Vec<ActiveCrawl>> {
+pub async fn active(db: &Db, team: TeamId, limit: i64) -> StoreResult<Vec<ActiveCrawl>> {
     const SQL: &str = sql!(
         "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
          job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
          AND job.status = ",
         JobStatus::Scraping.sql(),
-        " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3"
+        " AND job.kind = 'crawl' ORDER BY job.created_at DESC, job.id DESC LIMIT $2"
     );
-    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_all(pool).await?))
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(limit).fetch_all(pool).await?))
 }
 
 /// How many crawls [`active`] lists, and the bytes of what they were asked for.
-pub async fn bytes_of_active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<(i64, i64)> {
+pub async fn bytes_of_active(db: &Db, team: TeamId, limit: i64) -> StoreResult<(i64, i64)> {
     const SQL: &str = sql!(
         "SELECT COUNT(*), CAST(COALESCE(SUM(url + options + scrape_options), 0) AS BIGINT) FROM (SELECT \
          OCTET_LENGTH(crawl.url) AS url, OCTET_LENGTH(crawl.options) AS options, \
          OCTET_LENGTH(job.options) AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id \
          WHERE job.team_id = $1 AND job.status = ",
         JobStatus::Scraping.sql(),
-        " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3) AS running"
+        " AND job.kind = 'crawl' ORDER BY job.created_at DESC, job.id DESC LIMIT $2) AS running"
     );
-    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_one(pool).await?))
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(limit).fetch_one(pool).await?))
 }
 
 /// Adds a sentence to the crawl's warnings, once.

@@ -389,10 +389,10 @@ async fn a_crawl_fails_when_nothing_but_failures_came_of_it() {
 async fn a_cancelled_crawl_grows_no_more() {
     for db in databases().await {
         let crawl = Crawl::start(db, CrawlOptions::default()).await;
-        let active = crawls::active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap();
+        let active = crawls::active(&crawl.db, crawl.team, 10).await.unwrap();
         assert_eq!((active.len(), active[0].url.as_str()), (1, SITE));
         let bytes = SITE.len() + active[0].options.len() + active[0].scrape_options.len();
-        let counted = crawls::bytes_of_active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap();
+        let counted = crawls::bytes_of_active(&crawl.db, crawl.team, 10).await.unwrap();
         assert_eq!(counted, (1, bytes as i64));
         let mut tx = crawl.db.begin().await.unwrap();
         let page = claim::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, crawl.db.now()).await.unwrap().pages;
@@ -401,7 +401,7 @@ async fn a_cancelled_crawl_grows_no_more() {
         assert!(cancel::job(&mut tx, crawl.id, crawl.db.now()).await.unwrap());
         tx.commit().await.unwrap();
         crawl.recount().await;
-        assert!(crawls::active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap().is_empty());
+        assert!(crawls::active(&crawl.db, crawl.team, 10).await.unwrap().is_empty());
         let end = match page[0].idx {
             0 => leads_to(&["/a"]),
             _ => Outcome::SitemapsRead { warning: None },

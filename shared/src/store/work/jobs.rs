@@ -169,6 +169,11 @@ impl JobRow {
         self.completed + self.failed
     }
 
+    /// Whether nobody is to find it any more. One that runs is there, however long that takes: its expiry is moved on.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.status != JobStatus::Scraping && self.expires_at <= now
+    }
+
     /// Pages that have not ended, without the job's own steps.
     pub fn waiting(&self) -> Waiting {
         let open = (self.pages() - self.ended()).max(0);

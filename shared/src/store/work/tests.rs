@@ -638,17 +638,96 @@ async fn what_has_expired_is_removed_and_the_ledger_stays() {
     for db in databases().await {
         let team = team(&db, "a").await;
         let (id, _) = job(&db, team, JobKind::Batch, 3, None).await;
-        let pages = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
+        let pages = claim(&db, team, WorkerId::new(), 3, 50).await.pages;
         finish(&db, pages.into_iter().map(done).collect()).await;
         let later = db.now().plus_ms(90_000_000);
         assert_eq!(sweep::expire(&db, &mut Slices::default(), later).await.unwrap(), 1);
         assert!(jobs::load(&db, id).await.unwrap().is_none());
         assert!(pages::list(&db, id, None, 10).await.unwrap().is_empty());
-        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
+        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 3);
         let mut tx = db.begin().await.unwrap();
         sweep::prune(&mut tx, db.now()).await.unwrap();
         tx.commit().await.unwrap();
         sweep::shrink(&db).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn results_stay_for_their_time_after_the_end_of_a_job_that_runs_for_longer() {
+    const HOUR: i64 = 3_600_000;
+    const DAY: i64 = 24 * HOUR;
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 2, None).await;
+        let pages = claim(&db, team, WorkerId::new(), 1, 50).await.pages;
+        finish(&db, pages.into_iter().map(done).collect()).await;
+        let began = jobs::load(&db, id).await.unwrap().unwrap().created_at;
+        let expiry = async || jobs::load(&db, id).await.unwrap().unwrap().expires_at;
+        let keep = async |hours: i64| {
+            let (now, mut slices) = (began.plus_ms(hours * HOUR), Slices::default());
+            sweep::keep_running(&db, &mut slices, now, DAY).await.unwrap();
+            assert_eq!(sweep::expire(&db, &mut slices, now).await.unwrap(), 0, "after {hours} hours it runs");
+            expiry().await.ms_since(began) / HOUR
+        };
+        for (hours, expires_after) in [(6, 24), (7, 37), (13, 37), (14, 44), (300, 330), (305, 330)] {
+            assert_eq!(keep(hours).await, expires_after, "{hours}");
+        }
+        // Also where nobody has moved its expiry for long.
+        let late = began.plus_ms(900 * HOUR);
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), late).await.unwrap(), 0);
+        let running = jobs::load(&db, id).await.unwrap().unwrap();
+        assert!(running.status == JobStatus::Scraping && !running.has_expired(late));
+        let pages = claim(&db, team, WorkerId::new(), 1, 50).await.pages;
+        finish(&db, pages.into_iter().map(done).collect()).await;
+        let ended = jobs::load(&db, id).await.unwrap().unwrap();
+        assert_eq!((ended.status, ended.completed), (JobStatus::Completed, 2));
+        assert_eq!(keep(305).await, 330, "it has ended");
+        assert!(ended.has_expired(ended.expires_at) && !ended.has_expired(ended.expires_at.plus_ms(-1)));
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), ended.expires_at).await.unwrap(), 1);
+
+        // What somebody waits for and keeps nothing is bound by its own time, whatever becomes of it.
+        let (at_once, _) = job(&db, team, JobKind::Scrape, 1, None).await;
+        let (lasting, _) = job(&db, team, JobKind::Batch, 1, None).await;
+        const ZERO: &str = "UPDATE job SET zero_retention = TRUE WHERE id IN ($1, $2)";
+        let mut tx = db.begin().await.unwrap();
+        on_db!(&mut tx, |conn| {
+            sqlx::query(ZERO).bind(at_once).bind(lasting).execute(conn).await.unwrap().rows_affected()
+        });
+        tx.commit().await.unwrap();
+        let late = db.now().plus_ms(2 * DAY);
+        sweep::keep_running(&db, &mut Slices::default(), late, DAY).await.unwrap();
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), late).await.unwrap(), 1);
+        assert!(jobs::load(&db, at_once).await.unwrap().is_none());
+        assert!(jobs::load(&db, lasting).await.unwrap().is_some_and(|job| job.expires_at > late));
+    }
+}
+
+#[tokio::test]
+async fn receivers_hear_of_a_job_that_is_deleted_before_its_rows_go() {
+    for db in databases().await {
+        let (team, now) = (team(&db, "a").await, db.now());
+        let (id, _) = job(&db, team, JobKind::Batch, 1, None).await;
+        let mut tx = db.begin().await.unwrap();
+        assert!(cancel::job(&mut tx, id, now).await.unwrap());
+        let event = crate::domain::job::WebhookEvent::Cancelled;
+        webhooks::queue(&mut tx, team, id, None, event, now).await.unwrap();
+        assert!(jobs::expire_now(&mut tx, id, now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), now.plus_ms(1)).await.unwrap(), 0);
+        let mut tx = db.begin().await.unwrap();
+        let told = webhooks::claim(&mut tx, id, now, now.plus_ms(1_000), 9).await.unwrap().remove(0);
+        let failed = webhooks::Attempt {
+            at: now,
+            duration_ms: 1,
+            status: Some(500),
+            error: Some("no".to_owned()),
+            next_at: Some(now.plus_ms(5_000)),
+        };
+        webhooks::record(&mut tx, &told, &failed, now).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), now.plus_ms(599_000)).await.unwrap(), 0);
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), now.plus_ms(600_000)).await.unwrap(), 1, "not for ever");
+        assert_eq!(webhooks::counts(&db).await.unwrap(), (0, 0));
     }
 }
 

@@ -6,13 +6,16 @@ use crate::store::{Db, StoreResult};
 
 use super::rows::Claimed;
 
-/// Writes down that this claim begins with them. `false`: an earlier one has, or the page is not this claim's any more.
+/// Writes down that this claim begins with them. `false`: an earlier one has, or the page is not this claim's any more. What was
+/// begun before a replay does not count: processes of a release that knows nothing of this leave it in the row, but every
+/// replay begins the count of claims anew, which is never lowered for a page whose actions have begun.
 ///
 /// # Errors
 /// When the database does not answer; the claim may ask again.
 pub async fn begin(db: &Db, page: &Claimed) -> StoreResult<bool> {
     const SQL: &str = sql!(
-        "UPDATE page SET acted = epoch WHERE id = $1 AND epoch = $2 AND COALESCE(acted, epoch) = epoch AND state = ",
+        "UPDATE page SET acted = epoch WHERE id = $1 AND epoch = $2 AND (COALESCE(acted, epoch) = epoch \
+         OR claims = 1) AND state = ",
         PageState::Running.sql()
     );
     let mut tx = db.begin().await?;

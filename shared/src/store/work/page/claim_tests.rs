@@ -4,13 +4,14 @@
 
 use super::*;
 use crate::domain::job::{JobKind, MAX_CLAIMS, PageState};
+use crate::error_code::ErrorCode;
 use crate::queue::{self, Turn};
 use crate::store::PostgresDb;
 use crate::store::testing::{self, databases, job};
 use crate::store::work::cancel;
 use crate::store::work::page::end::{Finished, Outcome};
 use crate::store::work::page::rescue::{Loss, orphaned_teams, rescue, rescue_orphans};
-use crate::store::work::page::{fast, finish};
+use crate::store::work::page::{acting, fast, finish, replay};
 use crate::store::work::pages::load;
 
 const MINUTE_MS: i64 = 60_000;
@@ -146,6 +147,59 @@ async fn a_claim_that_no_page_is_to_blame_for_does_not_count() {
         let page = load(&db, ids[0]).await.unwrap().unwrap();
         assert_eq!((page.state, page.error_code.as_deref()), (PageState::Failed, Some("SCRAPE_RETRY_LIMIT")));
     }
+}
+
+#[tokio::test]
+async fn actions_are_begun_by_one_claim_until_the_page_is_replayed_whoever_replays_it() {
+    for db in databases().await {
+        let team = testing::team(&db, "a").await;
+        job(&db, team, JobKind::Batch, 1, None).await;
+        let next = async || take(&db, team, 1, db.now().plus_ms(MINUTE_MS)).await.pages.remove(0);
+        let begins = async |page: &Claimed| acting::begin(&db, page).await.unwrap();
+        let fail = async |page| {
+            let failed = Outcome::Failed { code: ErrorCode::AllEnginesFailed, error: "no".to_owned(), credits: 0 };
+            end(&db, vec![page], &failed).await;
+        };
+        end(&db, vec![next().await], &Outcome::GivenBack).await;
+        let mut page = next().await;
+        assert!(begins(&page).await && begins(&page).await, "the answer may have been lost");
+        // Neither a worker that gives it back nor one that dies makes its next claim a first one.
+        for lost in [Outcome::GivenBack, Outcome::Lost { reason: "the worker died" }, Outcome::GivenBack] {
+            end(&db, vec![page], &lost).await;
+            page = next().await;
+            assert!(!begins(&page).await, "{lost:?}");
+        }
+        fail(page).await;
+
+        // As a release does it that knows nothing of them: what was begun stays in the row.
+        const PAGES: &str = "UPDATE page SET state = 'queued', tries = 0, claims = 0, replays = replays + 1, \
+            epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL WHERE state = 'failed'";
+        const JOBS: &str = "UPDATE job SET queued = queued + 1, due_at = 0, failed = failed - 1, status = 'scraping', \
+            finished_at = NULL";
+        let mut tx = db.begin().await.unwrap();
+        for sql in [PAGES, JOBS] {
+            on_db!(&mut tx, |conn| sqlx::query(sql).execute(conn).await.unwrap().rows_affected());
+        }
+        tx.commit().await.unwrap();
+        let page = next().await;
+        assert!(begins(&page).await, "an operator has said so");
+        end(&db, vec![page], &Outcome::GivenBack).await;
+        let page = next().await;
+        assert!(!begins(&page).await, "once");
+        fail(page).await;
+
+        let id = failed_page(&db).await;
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(replay::replay(&mut tx, id, false, db.now()).await.unwrap(), replay::Replay::Queued);
+        tx.commit().await.unwrap();
+        assert!(begins(&next().await).await);
+    }
+}
+
+/// The page that has failed.
+async fn failed_page(db: &Db) -> PageId {
+    let filter = replay::ReplayFilter { limit: 1, ..replay::ReplayFilter::default() };
+    replay::replayable(db, &filter, db.now().plus_ms(MINUTE_MS)).await.unwrap().remove(0).id
 }
 
 /// Runs `work` while somebody else holds the team's lock.

@@ -84,10 +84,12 @@ fn left_by(end: &Finished) -> Left<'_> {
     }
 }
 
-/// What becomes of a page, of the row that `ended` has for it.
+/// What becomes of a page, of the row that `ended` has for it. Of a page whose actions have begun every claim counts, so that its
+/// first one after a replay can be told ([`super::acting`]).
 const MOVE: &str = "UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
     finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
-    claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended";
+    claims = page.claims - CASE WHEN page.acted IS NULL THEN ended.claimed ELSE 0 END, error_code = ended.code, \
+    error = ended.error FROM ended";
 const IS_ITS_ROW: &str = sql!(" WHERE page.id = ended.id AND ", is_ours!("ended.epoch"));
 const MOVED: &str = " RETURNING page.id, page.team_id, page.replays, ";
 
