@@ -15,8 +15,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::is_busy;
-use super::error::{SQLITE_BUSY, SQLITE_FULL, primary, sqlite_code};
+use super::error::{SQLITE_BUSY, SQLITE_FULL, sqlite_code};
 use crate::config::DatabaseUrl;
 use crate::store::{Db, PoolUse, StoreError};
 use crate::{clock, private};

@@ -11,7 +11,7 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::error::{SQLITE_BUSY, primary, sqlite_code};
+use super::error::{SQLITE_BUSY, sqlite_code};
 use super::handle::{Db, PostgresDb, SqliteDb};
 use super::kept::{self, Kept};
 use super::signals::Signals;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::arrival;
 use super::error::{StoreError, StoreResult};
-use super::handle::{Db, PostgresDb, SqliteDb};
+use super::handle::{Db, SqliteDb};
 use super::lines;
 use super::writer::BEGIN;
 use crate::{clock, on_pool, random};

@@ -6,7 +6,7 @@
 #[macro_use]
 pub(crate) mod sql;
 
-mod arrival;
+pub(super) mod arrival;
 pub mod clock;
 pub(super) mod connect;
 pub mod copies;
