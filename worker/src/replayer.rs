@@ -9,13 +9,10 @@ use std::time::Duration;
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::schedule::Schedule;
-use weir_shared::store::Db;
-use weir_shared::store::StoreResult;
 use weir_shared::store::db::settings;
-use weir_shared::store::work::page::replay;
-use weir_shared::store::work::page::replay::Replay;
-use weir_shared::store::work::page::replay::ReplayFilter;
+use weir_shared::store::work::page::replay::{self, Replay, ReplayFilter};
 use weir_shared::store::work::webhooks;
+use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -268,7 +265,7 @@ mod tests {
         for url in [Some(testing::sqlite().await), testing::postgres().await].into_iter().flatten() {
             let db = Db::connect(&url, 2, PoolUse::Rows).await.unwrap();
             let hourly: Schedule = "0 * * * *".parse().unwrap();
-            let away = || Err(StoreError::BlobsAway(std::io::Error::other("away")));
+            let wrong = || Err(StoreError::Corrupt("a row".to_owned()));
             let outage = async || {
                 let gone = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
                 gone.close().await;
@@ -306,7 +303,7 @@ mod tests {
 
             // What stays wrong waits for the next moment.
             to(after(6));
-            assert_eq!(look(&db, &mut moments, away()).await.1, Some(begin.plus_ms(6 * HOUR_MS)));
+            assert_eq!(look(&db, &mut moments, wrong()).await.1, Some(begin.plus_ms(6 * HOUR_MS)));
             assert_eq!(look(&db, &mut moments, Ok(Ran::Done)).await.1, nothing);
 
             // Another schedule, and one that was taken away meanwhile, begin anew.

@@ -17,20 +17,15 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Tx;
 use weir_shared::store::accounts::credits::Funds;
-use weir_shared::store::work::cancel;
-use weir_shared::store::work::jobs;
-use weir_shared::store::work::jobs::JobRow;
-use weir_shared::store::work::nodes;
-use weir_shared::store::work::pages;
-use weir_shared::store::work::pages::PageRow;
-use weir_shared::store::work::queue_depth;
+use weir_shared::store::work::jobs::{self, JobRow};
+use weir_shared::store::work::pages::{self, PageRow};
+use weir_shared::store::work::{cancel, nodes, queue_depth};
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::{App, AppData};
 use crate::callers::auth::Caller;
 use crate::callers::turns::TeamTurns;
-use crate::endpoints::outage::Patience;
-use crate::endpoints::outage::patiently;
+use crate::endpoints::outage::{Patience, patiently};
 use crate::error::{ApiError, ApiResult};
 
 /// What the worker may need past the job's own timeout to write its end down.

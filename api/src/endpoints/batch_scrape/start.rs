@@ -17,14 +17,12 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::queue;
 use weir_shared::store::Tx;
-use weir_shared::store::accounts::activity;
-use weir_shared::store::accounts::activity::Entry;
-use weir_shared::store::accounts::credits;
-use weir_shared::store::accounts::team_lock;
+use weir_shared::store::accounts::activity::{self, Entry};
+use weir_shared::store::accounts::{credits, team_lock};
 use weir_shared::store::db::slices::Slices;
-use weir_shared::store::work::jobs::NewJob;
+use weir_shared::store::work::jobs::{self, NewJob};
 use weir_shared::store::work::page::rows;
-use weir_shared::store::work::{drafts, jobs, pages, webhooks};
+use weir_shared::store::work::{drafts, pages, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};

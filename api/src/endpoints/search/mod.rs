@@ -33,8 +33,7 @@ use weir_shared::guests::Urgency;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
 use weir_shared::store::accounts::{credits, feedback};
-use weir_shared::store::work::searches;
-use weir_shared::store::work::searches::NewSearch;
+use weir_shared::store::work::searches::{self, NewSearch};
 use weir_shared::traces;
 
 use self::answer::{Body, Item};

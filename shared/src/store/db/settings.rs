@@ -3,9 +3,7 @@
 
 use crate::random;
 use crate::schedule::Schedule;
-use crate::store::Db;
-use crate::store::StoreResult;
-use crate::store::Tx;
+use crate::store::{Db, StoreResult, Tx};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 

@@ -15,8 +15,7 @@ use crate::store::work::page::rescue::IS_ORPHAN;
 use crate::store::{Db, StoreResult};
 use crate::time::Timestamp;
 
-use super::sweep::IS_TO_KEEP;
-use super::sweep::to_keep;
+use super::sweep::{IS_TO_KEEP, to_keep};
 /// Silent workers since `$1`, their pages; sessions and profiles in use; pages, deliveries and tasks that wait and were
 /// due at `$2`.
 const LOOK: &str = sql!(

@@ -101,10 +101,10 @@ pub async fn keep_running(db: &Db, slices: &mut Slices, now: Timestamp, ttl_ms: 
     }
 }
 
-/// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`crate::store::contents::waste`]. Returns how
-/// many are gone; 0: none is due, or those that are have rows that somebody writes at the moment. Jobs that run stay, but for
-/// those that keep nothing and whose callers are gone; and those of which receivers are being told have a while for that,
-/// unless they keep nothing.
+/// Removes some of the jobs past their expiry with all their rows; their blobs are left to
+/// [`crate::store::contents::waste`]. Returns how many are gone; 0: none is due, or those that are have rows that somebody
+/// writes at the moment. Jobs that run stay, but for those that keep nothing and whose callers are gone; and those of which
+/// receivers are being told have a while for that, unless they keep nothing.
 pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
     const OLDEST: &str = sql!(
         "SELECT id, status, zero_retention, origin FROM job WHERE expires_at <= $1 AND (status <> ",
