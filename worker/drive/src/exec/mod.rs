@@ -83,6 +83,9 @@ pub enum ExecError {
 /// Captured bytes of each of stdout and stderr; what exceeds them is read and dropped.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
 
+/// How long after its beginning a session's pages are watched.
+const WATCHED_AFTER: Duration = Duration::from_millis(150);
+
 /// A call that has to be given up ends so long before its answer is due: its box is killed, its last output read, and the
 /// answer has a way to go.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
@@ -115,8 +118,14 @@ impl Runners {
     pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, activity: &Arc<Activity>, assets: Arc<Assets>) -> Self {
         let closed = CancellationToken::new();
         let watch = Arc::new(Watch::new(cdp, closed.clone()));
-        // A page that is blocked before anybody is attached to it can be freed by nobody.
-        watch.begin();
+        // A page that is blocked before anybody is attached to it can be freed by nobody. A moment later, since the session's
+        // own client connects to the same browser now.
+        let (later, open) = (Arc::clone(&watch), closed.clone());
+        tokio::spawn(async move {
+            if open.run_until_cancelled(tokio::time::sleep(WATCHED_AFTER)).await.is_some() {
+                later.begin();
+            }
+        });
         let slot = |language| {
             let browser = (Arc::clone(&watch), Arc::clone(activity));
             Slot::new(language, Arc::clone(&boxes), browser, Arc::clone(&assets), closed.clone())
