@@ -26,6 +26,12 @@ use crate::websocket::{by_header, frames};
 const PAGES: u64 = 4;
 const BACK: Duration = Duration::from_secs(60);
 
+/// A claim of the last half second would be lost in a crash of the server, and made again. A commit that waits for the disk
+/// takes all that were before it there.
+async fn keep_claims(service: &TestService) {
+    service.execute("UPDATE worker_node SET pid = pid").await;
+}
+
 /// Asks a session's browser for its version, past the API's rows.
 async fn version(cdp: &mut WebSocketStream<MaybeTlsStream<TcpStream>>, id: u64) -> Value {
     let call = json!({ "id": id, "method": "Browser.getVersion" }).to_string();
@@ -80,9 +86,7 @@ async fn survive(database: Database, outage: Outage) {
 
     let lock = match &outage {
         Outage::Crashed(cluster) => {
-            // A claim of the last half second would be lost in the crash, and made again. A commit that waits for the disk
-            // takes all that were before it there.
-            service.execute("UPDATE worker_node SET pid = pid").await;
+            keep_claims(&service).await;
             cluster.kill();
             None
         }
@@ -221,8 +225,7 @@ async fn who_waits_for_a_job_is_told_of_no_failure_while_postgres_is_away_for_a_
     });
     wait_until_within(BACK, "the pages are in work", || async { (site.hit_count("/slow").await == 4).then_some(()) })
         .await;
-    // A claim of the last half second would be lost in the crash, and made again.
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    keep_claims(&service).await;
     cluster.kill();
     let log = service.folder().join("api.log");
     wait_until_within(BACK, "both have asked in vain", || async {
