@@ -52,7 +52,7 @@ use watch::{LedTo, Watched, serve_events};
 
 /// Time kept back for the document to be read and to travel: a quarter of what the page has, since a machine that is slow to
 /// load a page is as slow to read it; within these bounds.
-const RESERVE: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(2);
+const RESERVE: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(4);
 /// The least that is kept back for a screenshot.
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
 
