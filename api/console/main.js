@@ -178,7 +178,12 @@ function Who({ me }) {
 function TeamChoice({ team }) {
   const { teams } = useStore();
   useEffect(() => {
-    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }),
+    // One that is removed is none that anything can be looked at or done as.
+    const read = () => get("/teams").then((answer) => {
+      const teams = answer.teams.filter((one) => !one.removedAt);
+      store.set({ teams });
+      if (store.value.team && !teams.some((one) => one.id === store.value.team)) store.choose("");
+    },
       (error) => store.notify(error.message, "bad"));
     read();
     addEventListener("weir-teams", read);
