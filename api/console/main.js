@@ -180,11 +180,10 @@ function TeamChoice({ team }) {
   useEffect(() => {
     // One that is removed is none that anything can be looked at or done as.
     const read = () => get("/teams").then((answer) => {
-      const teams = answer.teams.filter((one) => !one.removedAt);
-      store.set({ teams });
-      if (store.value.team && !teams.some((one) => one.id === store.value.team)) store.choose("");
-    },
-      (error) => store.notify(error.message, "bad"));
+      const there = answer.teams.filter((one) => !one.removedAt);
+      store.set({ teams: there });
+      if (store.value.team && !there.some((one) => one.id === store.value.team)) store.choose("");
+    }, (error) => store.notify(error.message, "bad"));
     read();
     addEventListener("weir-teams", read);
     return () => removeEventListener("weir-teams", read);
