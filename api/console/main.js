@@ -178,8 +178,12 @@ function Who({ me }) {
 function TeamChoice({ team }) {
   const { teams } = useStore();
   useEffect(() => {
-    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }),
-      (error) => store.notify(error.message, "bad"));
+    // One that is removed is none that anything can be looked at or done as.
+    const read = () => get("/teams").then((answer) => {
+      const there = answer.teams.filter((one) => !one.removedAt);
+      store.set({ teams: there });
+      if (store.value.team && !there.some((one) => one.id === store.value.team)) store.choose("");
+    }, (error) => store.notify(error.message, "bad"));
     read();
     addEventListener("weir-teams", read);
     return () => removeEventListener("weir-teams", read);

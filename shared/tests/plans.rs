@@ -45,7 +45,7 @@ use weir_shared::store::monitors::Settings;
 use weir_shared::store::monitors::checks::{self, End, Start, Step};
 use weir_shared::store::monitors::pages::{Address, Detail, Found, NewPage};
 use weir_shared::store::sessions::{self, profiles};
-use weir_shared::store::upkeep::{attention, sweep};
+use weir_shared::store::upkeep::{attention, removal, sweep};
 use weir_shared::store::work::documents::{self, Part};
 use weir_shared::store::work::jobs::{self, NewJob};
 use weir_shared::store::work::page::end::{Finished, Outcome};
@@ -57,8 +57,8 @@ use weir_shared::store::work::{cancel, drafts, nodes, pages, queue_depth, webhoo
 use weir_shared::store::{Db, PoolUse, console, migrate, monitors};
 use weir_shared::time::Timestamp;
 
-/// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.
-const SMALL: [&str; 23] = [
+/// What may be looked through: tables with a row for each team, worker, host, lease or person at the console, and what a statement makes itself.
+const SMALL: [&str; 24] = [
     "found",
     "team",
     "worker_node",
@@ -83,6 +83,7 @@ const SMALL: [&str; 23] = [
     "newest",
     "next",
     "console_link",
+    "console_session",
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
@@ -352,6 +353,11 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
+    removal::holdings(db, team).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    assert!(removal::mark(&mut tx, team, now).await.unwrap());
+    tx.commit().await.unwrap();
+    removal::Removals::default().go_on(db, &mut slices, &mut orphans).await.unwrap();
 }
 
 /// What is asked and written to learn how pages are read.

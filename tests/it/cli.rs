@@ -44,6 +44,39 @@ both_databases! {
         assert_eq!(workers.len(), 1, "{workers:?}");
     }
 
+    async fn a_team_that_is_removed_is_gone_for_its_keys_with_all_it_had_and_its_name_is_free(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let acme = service.new_team("acme");
+        let id = acme.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 3) })).await.id();
+        finished(&acme, &id, Duration::from_secs(60)).await;
+        let path = format!("/v2/batch/scrape/{id}");
+
+        // Nobody types its name, and the default team is nobody's to remove.
+        let asked = service.try_cli(&["team", "remove", "acme"]);
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(asked.status.code() == Some(1) && said.contains("1 jobs (0 of them run) with 3 documents"), "{said}");
+        assert_eq!(service.try_cli(&["team", "remove", "default", "--yes"]).status.code(), Some(1));
+        assert_eq!(service.try_cli(&["team", "remove", "nobody", "--yes"]).status.code(), Some(1));
+        acme.get(&path).await.ok();
+
+        let done = service.cli_json(&["team", "remove", "acme", "--yes", "--wait", "--json"]);
+        assert_eq!((&done["name"], &done["had"]["documents"], &done["had"]["keys"]), (&json!("acme"), &json!(3), &json!(1)));
+        wait_until("its key is refused", || async { (acme.get(&path).await.status == 401).then_some(()) }).await;
+        assert_eq!(service.try_cli(&["jobs", "show", &id]).status.code(), Some(1), "the job is gone");
+        let shown = |team: &Value| team["id"] == done["id"] && team["removedAt"].is_string();
+        let teams = list(&service.cli_json(&["team", "list", "--json"]));
+        assert_eq!(teams.iter().filter(|team| shown(team)).count(), 1, "{teams:?}");
+        let name = teams.iter().find(|team| shown(team)).unwrap()["name"].as_str().unwrap().to_owned();
+        for refused in [["key", "create", "--team", &name], ["credits", "show", "--team", &name]] {
+            assert_eq!(service.try_cli(&refused).status.code(), Some(1), "{refused:?}");
+        }
+
+        let again = service.new_team("acme");
+        assert_eq!(again.get(&path).await.status, 404);
+        assert_eq!(again.get("/v2/team/activity").await.ok()["data"], json!([]));
+    }
+
     async fn failed_pages_can_be_replayed(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

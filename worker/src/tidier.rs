@@ -11,6 +11,7 @@ use weir_shared::store::accounts::{activity, ledger};
 use weir_shared::store::contents::orphans::Orphans;
 use weir_shared::store::contents::{cache, extractors, retention, site_templates, snapshots, uploads, waste};
 use weir_shared::store::db::slices::Slices;
+use weir_shared::store::upkeep::removal::Removals;
 use weir_shared::store::upkeep::{attention, sweep};
 use weir_shared::store::work::cancel;
 use weir_shared::store::{StoreResult, monitors, sessions};
@@ -50,6 +51,7 @@ struct Tidying {
     slices: Slices,
     round: u32,
     orphans: Orphans,
+    removals: Removals,
     /// SQLite's log may hold what is to be forgotten. True when this worker begins: it does not know what came before.
     log_is_dirty: bool,
 }
@@ -60,6 +62,7 @@ async fn rows(context: &WorkerContext) {
         slices: Slices::default(),
         round: 0,
         orphans: Orphans::default(),
+        removals: Removals::default(),
         log_is_dirty: true,
     };
     loop {
@@ -149,7 +152,7 @@ fn result_ttl_ms(context: &WorkerContext) -> i64 {
 /// What was cancelled, is done with or past its time. A step that is added here is asked for in [`attention::is_untidy`],
 /// too, or its turn does not come.
 async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
-    let Tidying { lease, slices, log_is_dirty, .. } = tidying;
+    let Tidying { lease, slices, orphans, removals, log_is_dirty, .. } = tidying;
     let db = &context.process.db;
     cancel::drop_rest(db, slices, context.process.db.now()).await?;
     sweep::prune_wakeups(db, slices).await?;
@@ -173,6 +176,11 @@ async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()>
     let old = monitors::removal::remove(db, slices, context.process.db.now()).await?;
     if old > 0 {
         tracing::info!(checks = old, "checks of monitors are past their retention");
+    }
+    let removed = removals.go_on(db, slices, orphans).await?;
+    if removed.rows > 0 {
+        *log_is_dirty = true;
+        tracing::info!(rows = removed.rows, "rows of teams that were removed are gone");
     }
     Ok(())
 }

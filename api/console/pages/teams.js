@@ -27,7 +27,8 @@ export default function Teams() {
         id=${(team) => team.id} empty=${html`<${Empty} title="There are no teams" />`} columns=${[
     { name: "Team", kind: "lead", cell: (team) => html`
         <span><strong>${team.name}</strong>
-          ${team.zeroDataRetention ? html` <${Tag} tone="good">zero retention<//>` : null}</span>
+          ${team.zeroDataRetention ? html` <${Tag} tone="good">zero retention<//>` : null}
+          ${team.removedAt ? html` <${Tag} tone="warn">being removed<//>` : null}</span>
             <span class="row-sub"><code>${format.shortId(team.id)}</code></span>` },
     { name: "Pages at once", numeric: true, hide: "narrow",
         cell: (team) => limit(team.concurrency, team.defaults.concurrency) },
@@ -37,7 +38,7 @@ export default function Teams() {
         <span title=${format.count(team.creditsUsed)}>${format.short(team.creditsUsed)}</span>
         ${metered ? html`<span class="soft"> of ${format.short(team.creditsGranted)}</span>` : null}` },
     { name: "Created", kind: "tight", hide: "medium", cell: (team) => html`<${Time} at=${team.createdAt} />` },
-    { name: "Change", silent: true, kind: "tight buttons", cell: (team) => html`
+    { name: "Change", silent: true, kind: "tight buttons", cell: (team) => team.removedAt ? null : html`
         <div class="actions"><${Button} small onClick=${() => {
       store.choose(team.id);
       go(link("/jobs"));

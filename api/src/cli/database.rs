@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::ids::TeamId;
 use weir_shared::store::accounts::teams::TeamRow;
@@ -56,16 +56,19 @@ pub(super) fn missing_file(settings: &Settings) -> Option<&Path> {
 }
 
 async fn is_empty(db: &Db) -> anyhow::Result<bool> {
-    match store::accounts::teams::by_name(db, store::accounts::teams::DEFAULT_TEAM).await {
+    match store::accounts::teams::default_id(db).await {
         Ok(_) => Ok(false),
         Err(StoreError::Unavailable(error)) => Ok(error.as_database_error().is_some_and(migrations::is_missing_table)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The team of this name, or an error that says so.
+/// The team of this name, or an error that says so. One that is removed is none that anything can be done with.
 pub(super) async fn team_named(db: &Db, name: &str) -> anyhow::Result<TeamRow> {
-    store::accounts::teams::by_name(db, name).await?.with_context(|| format!("there is no team named {name}"))
+    let found = store::accounts::teams::by_name(db, name).await?;
+    let team = found.with_context(|| format!("there is no team named {name}"))?;
+    ensure!(team.removed_at.is_none(), "the team {name} is removed already, and what was its own goes by itself");
+    Ok(team)
 }
 
 /// The id of a team that may be named in a filter.

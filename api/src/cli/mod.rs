@@ -16,6 +16,7 @@ mod migrate;
 mod monitors;
 mod output;
 mod pages;
+mod remove_team;
 mod replay;
 mod rows;
 mod teams;
@@ -215,6 +216,8 @@ mod tests {
             "team list --json",
             "team set acme --concurrency 5 --sessions 2 --queue 9 --webhook-secret s --zero-data-retention on --rate scrape=9",
             "team set acme --concurrency default --sessions default --queue default --webhook-secret default --rate scrape=default",
+            "team remove acme",
+            "team remove acme --yes --wait --json",
             "key create --team acme --json",
             "key create --team acme --name shop",
             "key list",
@@ -256,6 +259,7 @@ mod tests {
             "team set acme --rate lunch=default",
             "team set acme --concurrency 0",
             "team set acme --sessions none",
+            "team remove",
             "key create",
             "jobs replay",
             "jobs show 5",

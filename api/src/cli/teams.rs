@@ -7,9 +7,11 @@ use weir_shared::config::parse_rate;
 use weir_shared::store::accounts::credits::{self, Balance};
 use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
+use weir_shared::time::Timestamp;
 
 use super::database::team_named;
 use super::output::{Output, or_dash};
+use super::remove_team::{self, RemoveArgs};
 
 #[derive(Subcommand)]
 pub enum TeamCommand {
@@ -22,6 +24,8 @@ pub enum TeamCommand {
     List,
     /// Change a team's limits and settings; `default` gives one back to what holds for all teams.
     Set(SetArgs),
+    /// Remove a team with all that is its own: keys, jobs and results, sessions, monitors, profiles, files, usage and credits.
+    Remove(RemoveArgs),
 }
 
 #[derive(Args)]
@@ -112,6 +116,7 @@ pub async fn run(command: TeamCommand, db: &Db, output: Output) -> anyhow::Resul
         TeamCommand::Add { name } => add(db, output, &name).await,
         TeamCommand::List => list(db, output).await,
         TeamCommand::Set(args) => set(db, output, args).await,
+        TeamCommand::Remove(args) => remove_team::run(args, db, output).await,
     }
 }
 
@@ -140,6 +145,7 @@ fn team_json(team: &TeamRow) -> Value {
         "zeroDataRetention": team.zero_data_retention,
         "rates": team.rates,
         "createdAt": team.created_at.to_iso(),
+        "removedAt": team.removed_at.map(Timestamp::to_iso),
     })
 }
 
@@ -155,10 +161,11 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
             if team.has_webhook_secret { "yes" } else { "-" }.to_owned(),
             if team.zero_data_retention { "on" } else { "-" }.to_owned(),
             or_dash((!rates.is_empty()).then(|| rates.join(","))),
+            or_dash(team.removed_at.map(Timestamp::to_iso)),
         ];
         (team_json(&team), cells)
     });
-    let headings = ["NAME", "ID", "CONCURRENCY", "SESSIONS", "QUEUE", "SECRET", "ZDR", "RATES"];
+    let headings = ["NAME", "ID", "CONCURRENCY", "SESSIONS", "QUEUE", "SECRET", "ZDR", "RATES", "REMOVED"];
     output.list(&headings, rows.collect());
     Ok(())
 }

@@ -159,7 +159,8 @@ async fn team(app: &App, row: &SessionRow, query: &str) -> ApiResult<Option<Arc<
         (None, Some(Ok(id))) => id,
         (None, None) => return Ok(None),
     };
-    Ok(Some(Arc::new(teams::by_id(&app.db, id).await?.ok_or_else(unknown)?)))
+    let found = teams::by_id(&app.db, id).await?.filter(|team| team.removed_at.is_none());
+    Ok(Some(Arc::new(found.ok_or_else(unknown)?)))
 }
 
 fn not_signed_in() -> ApiError {

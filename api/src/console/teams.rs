@@ -14,6 +14,7 @@ use weir_shared::ids::TeamId;
 use weir_shared::store::StoreError;
 use weir_shared::store::accounts::credits;
 use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
+use weir_shared::time::Timestamp;
 
 use super::body;
 use super::jobs::of_teams;
@@ -43,6 +44,9 @@ struct Team {
     name: String,
     #[schemars(extend("format" = "date-time"))]
     created_at: String,
+    /// An operator has removed it: what was its own goes by itself.
+    #[schemars(extend("format" = "date-time"))]
+    removed_at: Option<String>,
     /// Its own limits; null: the installation's.
     concurrency: Option<i64>,
     sessions: Option<i64>,
@@ -131,6 +135,7 @@ fn shown(app: &App, row: TeamRow, accounts: &BTreeMap<TeamId, (i64, i64)>) -> Te
         id: row.id,
         name: row.name,
         created_at: row.created_at.to_iso(),
+        removed_at: row.removed_at.map(Timestamp::to_iso),
         concurrency: row.concurrency,
         sessions: row.sessions,
         queue: row.queue,

@@ -83,8 +83,6 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let Some(Told { team, spec, kind }) = told(db, job).await? else { return Ok(()) };
     let _place = PLACES.take(team, &spec.url, context).await?;
     let began = Stopwatch::start();
-    let own = teams::webhook_secret(db, team).await?;
-    let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
     let trace = match traces::is_on() {
         true if kind.is_none() => None,
         true => context.spec(job).await?.and_then(|spec| spec.options.trace_parent),
@@ -94,10 +92,12 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         if context.draining.is_cancelled() {
             return Err(stopping());
         }
-        // A monitor may have been deleted since: nobody is told of it any more.
+        // A monitor may have been deleted since, or the team removed: nobody is told of it any more.
         if kind.is_none() && checks::receiver(db, job).await?.is_none() {
             return Ok(());
         }
+        let Some(own) = teams::webhook_secret(db, team).await? else { return Ok(()) };
+        let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
         let now = context.process.db.now();
         let mut tx = db.begin_relaxed().await?;
         if began.elapsed() > TURN {

@@ -121,7 +121,9 @@ impl Monitors {
         let process = &self.context.process;
         let (db, settings) = (&process.db, &process.settings);
         let mut tx = db.begin().await?;
-        team_lock::lock(&mut tx, team.id).await?;
+        if team_lock::lock_to_begin(&mut tx, team.id).await?.is_none() {
+            return Ok(());
+        }
         let obstacles = obstacles(&mut tx, team, new, &settings.limits).await?;
         let now = db.now();
         let full: Vec<&CheckRow> = new

@@ -19,7 +19,7 @@ use crate::cli::output::Output;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
     let db = database::open(settings).await?;
-    let installation = teams::by_name(&db, teams::DEFAULT_TEAM).await?.map(|team| team.id);
+    let installation = teams::default_id(&db).await?;
     let (folder, kind) = (BackupFolder::make(root)?, Kind::of(&settings.database_url));
     folder.check_is_of(installation)?;
     let (from, to) = (Blobs::at(&settings.blobs)?, folder.blobs()?);

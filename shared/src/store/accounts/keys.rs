@@ -111,16 +111,29 @@ pub async fn ensure(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> Sto
     }
 }
 
-/// The owner of a key that is not revoked: what every request needs, in one query.
+/// The owner of a key that is not revoked, unless it is removed: what every request needs, in one query.
 pub async fn find(db: &Db, digest: &str) -> StoreResult<Option<(KeyId, TeamRow)>> {
     const SQL: &str = concat!(
         "SELECT ",
         team_columns!(),
-        ", k.id FROM api_key k JOIN team t ON t.id = k.team_id WHERE k.hash = $1 AND k.revoked_at IS NULL"
+        ", k.id FROM api_key k JOIN team t ON t.id = k.team_id WHERE k.hash = $1 AND k.revoked_at IS NULL \
+         AND t.removed_at IS NULL"
     );
-    type Row = (TeamId, String, Option<i64>, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp, KeyId);
+    type Row = (
+        TeamId,
+        String,
+        Option<i64>,
+        Option<i64>,
+        Option<i64>,
+        bool,
+        bool,
+        Option<String>,
+        Timestamp,
+        Option<Timestamp>,
+        KeyId,
+    );
     let found: Option<Row> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(digest).fetch_optional(pool).await?);
-    found.map(|r| Ok((r.9, teams::row((r.0, r.1, r.2, r.3, r.4, r.5, r.6, r.7, r.8))?))).transpose()
+    found.map(|r| Ok((r.10, teams::row((r.0, r.1, r.2, r.3, r.4, r.5, r.6, r.7, r.8, r.9))?))).transpose()
 }
 
 /// A key as lists show it.
@@ -186,6 +199,12 @@ pub async fn list(db: &Db, team: Option<TeamId>) -> StoreResult<Vec<KeyRow>> {
     const SQL: &str = select_key!("WHERE $1 IS NULL OR k.team_id = $1 ORDER BY k.created_at, k.id");
     let team = team.map(|t| t.to_string());
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_all(pool).await?))
+}
+
+/// Ends all keys of a team. Returns how many.
+pub async fn revoke_all(tx: &mut Tx, team: TeamId, now: Timestamp) -> StoreResult<u64> {
+    const SQL: &str = "UPDATE api_key SET revoked_at = $2 WHERE team_id = $1 AND revoked_at IS NULL";
+    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(now).execute(conn).await?.rows_affected()))
 }
 
 /// Ends a key. `false`: unknown, or revoked before.

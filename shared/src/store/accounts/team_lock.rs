@@ -16,15 +16,23 @@ pub struct TeamState {
     /// A claim was cut short by a limit.
     #[sqlx(rename = "starved")]
     pub has_deferred_pages: bool,
+    /// The team is removed: nothing of it is begun any more.
+    #[sqlx(rename = "removed")]
+    pub is_removed: bool,
     /// Until when any host rests for the team's jobs, if one ever did.
     pub rests_until: Option<Timestamp>,
 }
 
 const STATE: &str = sql!(
-    "SELECT concurrency, sessions, starved, (SELECT next_at FROM turn WHERE name = ",
+    "SELECT concurrency, sessions, starved, removed_at IS NOT NULL AS removed, (SELECT next_at FROM turn WHERE name = ",
     ANY_REST,
     "team.id) AS rests_until FROM team WHERE id = $1"
 );
+
+/// The same for what begins something of the team. `None`: there is no such team, or it is removed.
+pub async fn lock_to_begin(tx: &mut Tx, team: TeamId) -> StoreResult<Option<TeamState>> {
+    Ok(lock(tx, team).await?.filter(|state| !state.is_removed))
+}
 
 /// Locks the team until the transaction ends. `None`: no such team.
 pub async fn lock(tx: &mut Tx, team: TeamId) -> StoreResult<Option<TeamState>> {

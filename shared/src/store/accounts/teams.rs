@@ -29,16 +29,18 @@ pub struct TeamRow {
     /// Requests a minute by bucket; buckets that are missing have the installation's number.
     pub rates: BTreeMap<String, u32>,
     pub created_at: Timestamp,
+    /// An operator has removed it: nothing of it is begun any more, and all that was its own goes.
+    pub removed_at: Option<Timestamp>,
 }
 
 pub(super) type Columns =
-    (TeamId, String, Option<i64>, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp);
+    (TeamId, String, Option<i64>, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp, Option<Timestamp>);
 
 /// The column list of [`Columns`] for a team aliased `t`, in a macro so that each statement stays one literal.
 macro_rules! team_columns {
     () => {
         "t.id, t.name, t.concurrency, t.sessions, t.queue_limit, t.webhook_secret IS NOT NULL, t.zero_data_retention, t.rates, \
-         t.created_at"
+         t.created_at, t.removed_at"
     };
 }
 pub(super) use team_columns;
@@ -54,6 +56,7 @@ pub(super) fn row(c: Columns) -> StoreResult<TeamRow> {
         zero_data_retention: c.6,
         rates: c.7.as_deref().map(serde_json::from_str).transpose()?.unwrap_or_default(),
         created_at: c.8,
+        removed_at: c.9,
     })
 }
 
@@ -78,6 +81,15 @@ pub async fn ensure_default(tx: &mut Tx, now: Timestamp) -> StoreResult<TeamId> 
     });
     let found: (TeamId,) = on_db!(tx, |conn| sqlx::query_as(SELECT).bind(DEFAULT_TEAM).fetch_one(conn).await?);
     Ok(found.0)
+}
+
+/// The id of the default team. It asks for columns that a database of every release has: commands look with it whether there is
+/// anything in a database whose shape they leave alone.
+pub async fn default_id(db: &Db) -> StoreResult<Option<TeamId>> {
+    const SQL: &str = "SELECT id FROM team WHERE name = $1";
+    let found: Option<(TeamId,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(DEFAULT_TEAM).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
 }
 
 /// The team of this name.
@@ -113,13 +125,13 @@ pub struct TeamChange {
     pub rates: Option<BTreeMap<String, u32>>,
 }
 
-/// Changes a team by its id. `false`: there is none.
+/// Changes a team by its id. `false`: there is none, or it is removed.
 pub async fn update(tx: &mut Tx, id: TeamId, new: &TeamChange) -> StoreResult<bool> {
     const SQL: &str = "UPDATE team SET concurrency = CASE WHEN $2 THEN $3 ELSE concurrency END, \
         sessions = CASE WHEN $4 THEN $5 ELSE sessions END, queue_limit = CASE WHEN $6 THEN $7 ELSE queue_limit END, \
         webhook_secret = CASE WHEN $8 THEN $9 ELSE webhook_secret END, \
         zero_data_retention = COALESCE($10, zero_data_retention), rates = CASE WHEN $11 THEN $12 ELSE rates END \
-        WHERE id = $1";
+        WHERE id = $1 AND removed_at IS NULL";
     team_lock::lock(tx, id).await?;
     let rates = new.rates.as_ref().filter(|rates| !rates.is_empty()).map(serde_json::to_string).transpose()?;
     let done = on_db!(tx, |conn| {
@@ -150,12 +162,13 @@ pub async fn accounts(db: &Db) -> StoreResult<BTreeMap<TeamId, (i64, i64)>> {
     Ok(rows.into_iter().map(|(id, granted, used)| (id, (granted, used))).collect())
 }
 
-/// The secret that signs the team's webhooks; `None`: the installation's setting.
-pub async fn webhook_secret(db: &Db, id: TeamId) -> StoreResult<Option<String>> {
-    const SQL: &str = "SELECT webhook_secret FROM team WHERE id = $1";
+/// The secret that signs the team's webhooks, `Some(None)`: the installation's setting. `None`: the team is removed, and its
+/// receivers are told nothing more.
+pub async fn webhook_secret(db: &Db, id: TeamId) -> StoreResult<Option<Option<String>>> {
+    const SQL: &str = "SELECT webhook_secret FROM team WHERE id = $1 AND removed_at IS NULL";
     let found: Option<(Option<String>,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
-    Ok(found.and_then(|f| f.0))
+    Ok(found.map(|row| row.0))
 }
 
 #[cfg(test)]

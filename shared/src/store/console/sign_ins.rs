@@ -130,6 +130,16 @@ pub async fn end(tx: &mut Tx, id: &str) -> StoreResult<bool> {
     Ok(done == 1)
 }
 
+/// Ends the sessions of a team, and takes back its links.
+pub async fn end_of_team(tx: &mut Tx, team: TeamId) -> StoreResult<()> {
+    const SESSIONS: &str = "DELETE FROM console_session WHERE team_id = $1";
+    const LINKS: &str = "DELETE FROM console_link WHERE team_id = $1";
+    for sql in [SESSIONS, LINKS] {
+        on_db!(tx, |conn| sqlx::query(sql).bind(team).execute(conn).await?.rows_affected());
+    }
+    Ok(())
+}
+
 /// Makes a link; `id` is the digest of what it holds.
 pub async fn insert_link(
     tx: &mut Tx,

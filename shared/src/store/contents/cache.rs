@@ -495,7 +495,7 @@ pub(super) fn unlocked(tx: &Tx) -> &'static str {
 }
 
 /// Removes contents. The versions that name them are [`super::orphans`].
-async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResult<u64> {
+pub(super) async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResult<u64> {
     if digests.is_empty() {
         return Ok(0);
     }

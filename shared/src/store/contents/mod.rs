@@ -8,6 +8,7 @@ pub mod cache;
 pub mod derived;
 pub mod extractors;
 pub mod finder;
+pub mod of_team;
 pub mod orphans;
 pub mod retention;
 pub mod site_templates;

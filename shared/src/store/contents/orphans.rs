@@ -28,6 +28,23 @@ impl Default for Orphans {
     }
 }
 
+/// Key and digest of the last of so many versions after this one; `None`: there are fewer.
+pub(super) async fn end_of_window(
+    db: &Db,
+    age: Age,
+    (key, digest): (&str, &str),
+    rows: i64,
+) -> StoreResult<Option<(String, String)>> {
+    let table = age.table();
+    let last = format!(
+        "SELECT key, digest FROM {table} WHERE (key, digest) > ($1, $2) ORDER BY key, digest LIMIT 1 OFFSET $3"
+    );
+    Ok(on_pool!(db, |pool| {
+        let query = sqlx::query_as(AssertSqlSafe(last)).bind(key).bind(digest).bind(rows - 1);
+        query.fetch_optional(pool).await?
+    }))
+}
+
 fn beginning(age: Age) -> Place {
     (age, String::new(), String::new())
 }
@@ -46,13 +63,7 @@ impl Orphans {
     pub async fn remove(&mut self, db: &Db, slices: &mut Slices) -> StoreResult<u64> {
         let Some((age, key, digest)) = &self.next else { return Ok(0) };
         let table = age.table();
-        let last = format!(
-            "SELECT key, digest FROM {table} WHERE (key, digest) > ($1, $2) ORDER BY key, digest LIMIT 1 OFFSET $3"
-        );
-        let last: Option<(String, String)> = on_pool!(db, |pool| {
-            let query = sqlx::query_as(AssertSqlSafe(last)).bind(key).bind(digest).bind(slices.rows() - 1);
-            query.fetch_optional(pool).await?
-        });
+        let last = end_of_window(db, *age, (key, digest), slices.rows()).await?;
         let began = Stopwatch::start();
         let mut tx = db.begin_relaxed().await?;
         let mut delete = format!(

@@ -3,7 +3,7 @@
 
 use crate::clock::Stopwatch;
 use crate::domain::monitor::MonitorStatus;
-use crate::ids::{CheckId, MonitorId};
+use crate::ids::{CheckId, MonitorId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -187,30 +187,52 @@ async fn remove_checks(db: &Db, slices: &mut Slices, checks: &[CheckId]) -> Stor
 /// Monitors that were deleted, with everything that they had.
 async fn remove_deleted(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     const DELETED: &str = sql!("SELECT id FROM monitor WHERE status = ", MonitorStatus::Deleted.sql(), " LIMIT $1");
+    let deleted: Vec<(MonitorId,)> =
+        on_pool!(db, |pool| sqlx::query_as(DELETED).bind(MONITORS).fetch_all(pool).await?);
+    for (monitor,) in deleted {
+        remove_monitor(db, slices, monitor).await?;
+    }
+    Ok(())
+}
+
+/// The same of all that a team has deleted. Returns how many.
+pub async fn remove_of_team(db: &Db, slices: &mut Slices, team: TeamId) -> StoreResult<u64> {
+    const DELETED: &str =
+        sql!("SELECT id FROM monitor WHERE team_id = $1 AND status = ", MonitorStatus::Deleted.sql(), " LIMIT $2");
+    let mut gone = 0;
+    loop {
+        let deleted: Vec<(MonitorId,)> =
+            on_pool!(db, |pool| sqlx::query_as(DELETED).bind(team).bind(MONITORS).fetch_all(pool).await?);
+        if deleted.is_empty() {
+            return Ok(gone);
+        }
+        for (monitor,) in deleted {
+            remove_monitor(db, slices, monitor).await?;
+            gone += 1;
+        }
+    }
+}
+
+async fn remove_monitor(db: &Db, slices: &mut Slices, monitor: MonitorId) -> StoreResult<()> {
     const CHECKS_OF: &str = "SELECT id FROM monitor_check WHERE monitor_id = $1 LIMIT $2";
     const ADDRESSES: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
         (SELECT monitor_id, target_id, key FROM monitor_url WHERE monitor_id = $1 LIMIT $2)";
     const SNAPSHOTS: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
         (SELECT team_id, key FROM page_snapshot WHERE monitor_id = $1 LIMIT $2)";
     const MONITOR: &str = "DELETE FROM monitor WHERE id = $1";
-    let deleted: Vec<(MonitorId,)> =
-        on_pool!(db, |pool| sqlx::query_as(DELETED).bind(MONITORS).fetch_all(pool).await?);
-    for (monitor,) in deleted {
-        loop {
-            let found: Vec<(CheckId,)> =
-                on_pool!(db, |pool| sqlx::query_as(CHECKS_OF).bind(monitor).bind(CHECKS).fetch_all(pool).await?);
-            if found.is_empty() {
-                break;
-            }
-            let checks: Vec<CheckId> = found.into_iter().map(|row| row.0).collect();
-            remove_checks(db, slices, &checks).await?;
+    loop {
+        let found: Vec<(CheckId,)> =
+            on_pool!(db, |pool| sqlx::query_as(CHECKS_OF).bind(monitor).bind(CHECKS).fetch_all(pool).await?);
+        if found.is_empty() {
+            break;
         }
-        for sql in [ADDRESSES, SNAPSHOTS] {
-            remove_all(db, slices, Rows::OfMonitor(sql, monitor)).await?;
-        }
-        let mut tx = db.begin_relaxed().await?;
-        on_db!(&mut tx, |conn| sqlx::query(MONITOR).bind(monitor).execute(conn).await?.rows_affected());
-        tx.commit().await?;
+        let checks: Vec<CheckId> = found.into_iter().map(|row| row.0).collect();
+        remove_checks(db, slices, &checks).await?;
     }
-    Ok(())
+    for sql in [ADDRESSES, SNAPSHOTS] {
+        remove_all(db, slices, Rows::OfMonitor(sql, monitor)).await?;
+    }
+    let mut tx = db.begin_relaxed().await?;
+    on_db!(&mut tx, |conn| sqlx::query(MONITOR).bind(monitor).execute(conn).await?.rows_affected());
+    tx.commit().await
 }

@@ -76,7 +76,7 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
     {
         return Ok(Err(NotPlaced::Taken));
     }
-    let limit = team.sessions.unwrap_or(new.default_limit);
+    let limit = if team.is_removed { 0 } else { team.sessions.unwrap_or(new.default_limit) };
     let live: (i64,) = on_db!(tx, |conn| sqlx::query_as(LIVE).bind(new.team).fetch_one(conn).await?);
     if live.0 >= limit {
         return Ok(Err(NotPlaced::TooMany { limit }));

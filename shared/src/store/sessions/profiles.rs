@@ -203,6 +203,18 @@ pub async fn remove(tx: &mut Tx, team: TeamId, name: &str, now: Timestamp) -> St
     Ok(Removal::Removed)
 }
 
+/// Forgets up to `limit` profiles of a team that nobody saves any more. Returns how many.
+pub async fn remove_of_team(tx: &mut Tx, team: TeamId, limit: i64, now: Timestamp) -> StoreResult<u64> {
+    const SQL: &str = "DELETE FROM profile WHERE (team_id, name) IN (SELECT p.team_id, p.name FROM profile p \
+        WHERE p.team_id = $1 AND NOT EXISTS (SELECT 1 FROM profile_lease l WHERE l.team_id = p.team_id \
+        AND l.name = p.name) LIMIT $2) RETURNING blob";
+    team_lock::lock(tx, team).await?;
+    let removed: Vec<(String,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).bind(limit).fetch_all(conn).await?);
+    let blobs: Vec<String> = removed.into_iter().map(|row| row.0).collect();
+    waste::expect(tx, &blobs, now).await?;
+    Ok(blobs.len() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]

@@ -41,7 +41,7 @@ pub async fn is_wanted(db: &Db, now: Timestamp, forgotten: Timestamp) -> StoreRe
     Ok(found.0 > 0)
 }
 
-/// Jobs and checks that somebody has cancelled, shortened or deleted; those that keep nothing; what is due at `$1`; jobs that
+/// Teams that are removed; jobs and checks that somebody has cancelled, shortened or deleted; those that keep nothing; what is due at `$1`; jobs that
 /// run for long.
 const UNTIDY: &str = sql!(
     "EXISTS (SELECT 1 FROM job WHERE dropping) OR EXISTS (SELECT 1 FROM job WHERE zero_retention) \
@@ -51,7 +51,7 @@ const UNTIDY: &str = sql!(
      OR EXISTS (SELECT 1 FROM monitor_check WHERE expires_at <= $1 AND next_at IS NULL) \
      OR EXISTS (SELECT 1 FROM monitor WHERE shortens) OR EXISTS (SELECT 1 FROM monitor WHERE status = ",
     MonitorStatus::Deleted.sql(),
-    ")"
+    ") OR EXISTS (SELECT 1 FROM team WHERE removed_at IS NOT NULL)"
 );
 
 /// Whether who tidies may find something that is not left for its seldom rounds. `ttl_ms`: how long results stay.

@@ -7,5 +7,8 @@ mod bulk_tests;
 pub mod leases;
 #[cfg(test)]
 mod lock_order_tests;
+pub mod removal;
+#[cfg(test)]
+mod removal_tests;
 pub mod set_back;
 pub mod sweep;

@@ -146,7 +146,9 @@ pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
     Ok(gone)
 }
 
-async fn remove_jobs(
+/// Removes jobs that have ended with all their rows. Returns how many are gone: others have rows that somebody writes at the
+/// moment.
+pub(super) async fn remove_jobs(
     db: &Db,
     slices: &mut Slices,
     jobs: &[JobId],

@@ -45,7 +45,7 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
     const TASK: &str = "UPDATE task SET due_at = NULL WHERE job_id = $1";
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(false) };
-    team_lock::lock(tx, team).await?;
+    let state = team_lock::lock(tx, team).await?;
     let ended = on_db!(tx, |conn| {
         sqlx::query(END).bind(id).bind(now).bind(DROPPED_AT_ONCE).execute(conn).await?.rows_affected()
     });
@@ -54,7 +54,9 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
     }
     drop_waiting(tx, id, now, DROPPED_AT_ONCE).await?;
     on_db!(tx, |conn| sqlx::query(TASK).bind(id).execute(conn).await?.rows_affected());
-    let job = jobs::lock(tx, id).await?;
+    // Receivers of a team that is removed are told nothing.
+    let is_told = state.is_some_and(|team| !team.is_removed);
+    let job = jobs::lock(tx, id).await?.filter(|_| is_told);
     if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
         webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;
         // The end is told of last: pages under way may still be told of. Tasks tell of no pages.

@@ -92,8 +92,8 @@ pub(super) async fn given(db: &Db, job: JobId) -> StoreResult<Vec<String>> {
 /// Claims a task. `None`: it has ended, or somebody is at it, who then looks once more.
 pub async fn claim(tx: &mut Tx, job: JobId, worker: WorkerId, now: Timestamp) -> StoreResult<Option<ClaimedTask>> {
     const TAKE: &str = "UPDATE task SET owner = $2, epoch = epoch + 1, called = FALSE, due_at = $3 \
-        WHERE job_id = $1 AND owner IS NULL AND due_at IS NOT NULL \
-        RETURNING team_id, api_key_id, kind, spec, epoch, sent, received, created_at";
+        WHERE job_id = $1 AND owner IS NULL AND due_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM team \
+        WHERE team.id = task.team_id AND team.removed_at IS NOT NULL) RETURNING team_id, api_key_id, kind, spec, epoch, sent, received, created_at";
     const CALL: &str = "UPDATE task SET called = TRUE WHERE job_id = $1 AND owner IS NOT NULL AND NOT called";
     type Row = (TeamId, Option<KeyId>, String, String, i64, i64, i64, Timestamp);
     let mut taken: Option<Row> =

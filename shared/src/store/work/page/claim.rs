@@ -59,7 +59,7 @@ pub async fn claim(
         ORDER BY rank, last_served, id LIMIT $3";
     const NEXT: &str = "SELECT MIN(due_at) FROM job WHERE team_id = $1 AND queued > 0 AND due_at > $2";
 
-    let Some(state) = team_lock::lock(tx, team).await? else { return Ok(Claim::default()) };
+    let Some(state) = team_lock::lock_to_begin(tx, team).await? else { return Ok(Claim::default()) };
     let running: Vec<(JobId, i64)> =
         on_db!(tx, |conn| sqlx::query_as(RUNNING_BY_JOB).bind(team).fetch_all(conn).await?);
     let busy: i64 = running.iter().map(|r| r.1).sum();
@@ -201,7 +201,7 @@ async fn claim_or_mark(
         RETURNING kind, api_key_id, options, webhook";
     const JOB: &str = sql!("SELECT job_id FROM page WHERE id = $1 AND ", IS_DUE);
 
-    let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
+    let Some(state) = team_lock::lock_to_begin(tx, team).await? else { return Ok(None) };
     let taken: Option<Claimed> = on_db!(tx, |conn| {
         sqlx::query_as(CLAIM)
             .bind(worker)

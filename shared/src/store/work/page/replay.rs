@@ -74,7 +74,7 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
     Queued,
-    /// It is not dead any more, its job was cancelled or has expired, or it is a monitor's.
+    /// It is not dead any more, its job was cancelled or has expired, it is a monitor's, or its team is removed.
     NotDead,
     /// Its team cannot pay for it.
     NoCredits,
@@ -112,7 +112,9 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
     let owner: Option<(TeamId, JobId, i64)> =
         on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).bind(monitor::ORIGIN).fetch_optional(conn).await?);
     let Some((team, job, need)) = owner else { return Ok(Replay::NotDead) };
-    team_lock::lock(tx, team).await?;
+    if team_lock::lock_to_begin(tx, team).await?.is_none() {
+        return Ok(Replay::NotDead);
+    }
     if credits::check_funds(tx, team, need, metered).await? != Funds::Enough {
         return Ok(Replay::NoCredits);
     }

@@ -32,7 +32,8 @@ const CLAIM_NEXT: &str = sql!(
     // The patience is set before the lock is asked for: what is selected is computed below it.
     ", held AS (SELECT team.id, team.concurrency, wakeup.id AS wakeup, wakeup.page, ",
     SET_CLAIM,
-    " FROM wakeup JOIN team ON team.id = wakeup.team FOR NO KEY UPDATE OF team), taken AS (UPDATE page SET ",
+    " FROM wakeup JOIN team ON team.id = wakeup.team AND team.removed_at IS NULL FOR NO KEY UPDATE OF team), \
+     taken AS (UPDATE page SET ",
     TAKE,
     " WHERE page.id = (SELECT page FROM held) AND ",
     IS_DUE_BY_ID,
@@ -49,7 +50,7 @@ const CLAIM_NEXT: &str = sql!(
 const INSERT_CLAIMED: &str = sql!(
     "WITH held AS (SELECT id, concurrency, ",
     SET_CLAIM,
-    " FROM team WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
+    " FROM team WHERE id = $2 AND NOT starved AND removed_at IS NULL FOR NO KEY UPDATE), new_job AS (",
     insert_job!(into),
     "SELECT ",
     insert_job!(values "0"),

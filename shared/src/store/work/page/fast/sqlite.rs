@@ -29,7 +29,12 @@ const CLAIM_NEXT: &str = sql!(
     " AND ",
     IS_DUE_BY_ID,
     " AND ",
-    has_room!("page.team_id", "(SELECT concurrency FROM team WHERE team.id = page.team_id)", "$3"),
+    // A team that is removed has room for none.
+    has_room!(
+        "page.team_id",
+        "(SELECT CASE WHEN removed_at IS NULL THEN concurrency ELSE 0 END FROM team WHERE team.id = page.team_id)",
+        "$3"
+    ),
     " RETURNING ",
     CLAIMED_COLUMNS,
     "; UPDATE job SET queued = queued - 1, last_served = $2 WHERE changes() = 1 AND id = (SELECT job_id FROM page \
@@ -47,7 +52,7 @@ const INSERT_CLAIMED: &str = sql!(
     insert_job!(into),
     "SELECT ",
     insert_job!(values "0"),
-    " FROM team WHERE id = $2 AND NOT starved AND ",
+    " FROM team WHERE id = $2 AND NOT starved AND removed_at IS NULL AND ",
     has_room!("$2", "concurrency", "$24"),
     "; ",
     INSERT_PAGE_CLAIMED,
