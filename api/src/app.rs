@@ -17,6 +17,7 @@ use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
 use weir_shared::llm::{Asker, Model};
 use weir_shared::search::Backends;
+use weir_shared::shares::Share;
 use weir_shared::store::Db;
 use weir_shared::store::work::documents::{Found, Packed, StoredDocument};
 use weir_shared::traces;
@@ -26,6 +27,7 @@ use weir_shared::witness::Witness;
 use crate::callers::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
 use crate::callers::ended_jobs::EndedJobs;
 use crate::callers::limits::{Bucket, Limiter};
+use crate::callers::places::Places;
 use crate::callers::queue_headroom::QueueHeadroom;
 use crate::callers::turns::Turns;
 use crate::console::state::Console;
@@ -53,6 +55,8 @@ pub struct App {
     pub answers: Answers,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
+    /// What each team has open.
+    pub places: Places,
     pub queue_headroom: QueueHeadroom,
     pub turns: Turns,
     /// The language model, where there is one.
@@ -96,16 +100,25 @@ impl App {
         self.model.as_ref().map(|model| model.asked_by((team, Urgency::Direct)))
     }
 
-    /// Who sent the request (wire 2.1). The access log finds the team in the request's extensions.
+    /// Who sent the request (wire 2.1), which has one of the team's places from here until it is answered. The access log
+    /// finds the team in the request's extensions.
     ///
     /// # Errors
-    /// 401 without a header, without a token, or with an unknown one.
+    /// 401 without a header, without a token, or with an unknown one, 429 when the team's other calls have all places.
     pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
-        if let Some(signed_in) = request.extensions().get::<SignedIn>() {
-            return Ok(signed_in.0.clone());
+        let signed_in = request.extensions().get::<SignedIn>().map(|signed_in| signed_in.0.clone());
+        let caller = match signed_in {
+            Some(caller) => caller,
+            None => {
+                let caller = self.caller_with(credentials(request.headers())).await?;
+                request.extensions_mut().insert(CallerTeam(caller.team_id()));
+                caller
+            }
+        };
+        if !request.extensions().contains::<Share>() {
+            let place = self.places.call(caller.team_id())?;
+            request.extensions_mut().insert(place);
         }
-        let caller = self.caller_with(credentials(request.headers())).await?;
-        request.extensions_mut().insert(CallerTeam(caller.team_id()));
         Ok(caller)
     }
 

@@ -493,6 +493,32 @@ async fn a_team_has_a_number_of_sessions_and_the_server_a_number_of_slots() {
 }
 
 #[actix_web::test]
+async fn a_team_has_a_number_of_sockets_and_one_that_does_not_open_keeps_none() {
+    let api = Api::start(&[]).await;
+    let _worker = Worker::start(&api, 5).await;
+    let (_, made) = api.post("/v2/browser", json!({})).await;
+    let (_, path) = made["cdpUrl"].as_str().unwrap().split_once(":8443").unwrap();
+    let connect = || {
+        let key = ("sec-websocket-key", "d2VpciBsaXZlIHNvY2tldA==");
+        let request = api.request(Method::GET, path).insert_header(("upgrade", "websocket")).insert_header(key);
+        request.insert_header(("connection", "Upgrade")).insert_header(("sec-websocket-version", "13"))
+    };
+    let take_all = || std::iter::from_fn(|| api.state.places.socket(api.team).ok()).collect::<Vec<_>>();
+    let mut held = take_all();
+    let all = held.len();
+    let (status, retry_after, body) = api.send_whole(connect()).await;
+    assert_eq!((status, retry_after, &body["code"]), (429, Some(5), &json!("RATE_LIMITED")), "{body}");
+    held.pop();
+    // The browser of this worker takes no connections.
+    for _ in 0..2 {
+        let (status, body) = api.send(connect()).await;
+        assert!(status >= 400 && status != 429, "{status} {body}");
+    }
+    drop(held);
+    assert_eq!(take_all().len(), all);
+}
+
+#[actix_web::test]
 async fn creations_at_once_take_no_more_than_the_team_may() {
     let api = Api::start(&[("WEIR_TEAM_SESSIONS", "3")]).await;
     Worker::start(&api, 12).await;

@@ -157,7 +157,7 @@ impl HttpServer {
 
 /// How many connections are taken where the process may have so many files open: a quarter of those is for the database, the
 /// workers and blobs, which calls that are accepted need.
-fn most_connections(files: u64) -> usize {
+pub(crate) fn most_connections(files: u64) -> usize {
     usize::try_from(MOST_CONNECTIONS.min(files / 4 * 3).max(1)).unwrap_or(usize::MAX)
 }
 

@@ -14,7 +14,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
-use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::lasting;
 use weir_shared::llm::Model;
@@ -24,12 +23,14 @@ use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
+use weir_shared::{clock, descriptors};
 
 use crate::app::{App, AppData};
 use crate::callers::auth::CallerCache;
 use crate::callers::ended_jobs::EndedJobs;
 use crate::callers::first_key::{self, FirstKey};
 use crate::callers::limits::Limiter;
+use crate::callers::places::Places;
 use crate::callers::queue_headroom::QueueHeadroom;
 use crate::callers::turns::Turns;
 use crate::console::minute;
@@ -37,7 +38,7 @@ use crate::console::state::Console;
 use crate::http::answers::Answers;
 use crate::http::bodies::Bodies;
 use crate::http::handed_over;
-use crate::http_server::HttpServer;
+use crate::http_server::{HttpServer, most_connections};
 use crate::metrics::Metrics;
 use crate::workers::direct_dispatch::DirectDispatch;
 use crate::workers::relay_target::{RelayTargets, RowTargets};
@@ -197,6 +198,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         answers: Answers::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
+        places: Places::among(most_connections(descriptors::allowed())),
         queue_headroom: QueueHeadroom::default(),
         turns: Turns::default(),
         model: settings.model.clone().map(Model::new),

@@ -843,3 +843,35 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     tx.commit().await.unwrap();
     is_forgotten(&api, id).await;
 }
+
+#[actix_web::test]
+async fn a_team_has_a_number_of_calls_at_once_and_one_that_is_answered_makes_room() {
+    let api = Api::start(&[]).await;
+    let mut held: Vec<_> = std::iter::from_fn(|| api.state.places.call(api.team).ok()).collect();
+    let (status, retry_after, body) = api.send_whole(api.request(Method::GET, "/v2/team/queue-status")).await;
+    assert_eq!((status, retry_after, &body["code"]), (429, Some(5), &json!("RATE_LIMITED")), "{body}");
+    held.pop();
+    for path in ["/v2/team/queue-status", "/v2/concurrency-check", "/v2/crawl/active"] {
+        let (status, body) = api.get(path).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    // Another team's are its own.
+    held.extend(api.state.places.call(api.team));
+    assert!(api.state.places.call(TeamId::new()).is_ok());
+    assert_eq!(api.get("/v2/team/queue-status").await.0, 429);
+}
+
+#[actix_web::test]
+async fn a_file_on_its_way_has_a_place_among_its_teams_sockets() {
+    let api = Api::start(&[]).await;
+    let (status, given) = api.post("/v2/parse/upload-url", json!({"filename": "a.html"})).await;
+    assert_eq!(status, 200, "{given}");
+    let (_, path) = given["data"]["uploadUrl"].as_str().unwrap().split_once(":8443").unwrap();
+    let send = || TestRequest::with_uri(path).method(Method::PUT).set_payload("<p>text</p>");
+    let mut held: Vec<_> = std::iter::from_fn(|| api.state.places.socket(api.team).ok()).collect();
+    let (status, retry_after, body) = api.send_whole(send()).await;
+    assert_eq!((status, retry_after, &body["code"]), (429, Some(5), &json!("RATE_LIMITED")), "{body}");
+    held.pop();
+    let (status, body) = api.send(send()).await;
+    assert_eq!(status, 200, "{body}");
+}

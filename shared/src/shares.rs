@@ -48,11 +48,11 @@ impl<K: Eq + Hash, T> Common<K, T> {
 
 /// Places that names share: a number in all, and a smaller one for each name.
 #[derive(Debug)]
-pub struct Shares {
+pub struct Shares<K = String> {
     all: Arc<Semaphore>,
     /// Places of one name.
     each: usize,
-    named: Common<String, Semaphore>,
+    named: Common<K, Semaphore>,
 }
 
 /// One place, given back when it is dropped.
@@ -62,7 +62,7 @@ pub struct Share {
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Shares {
+impl<K: Eq + Hash> Shares<K> {
     /// `all` places, of which one name takes `each` at most.
     pub fn new(all: usize, each: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(all)), each, named: Common::default() }
@@ -70,7 +70,11 @@ impl Shares {
 
     /// A place for somebody who belongs to `name`, as soon as there is one. Whoever waits for a place of the name keeps
     /// none of the others' from them.
-    pub async fn take(&self, name: &str) -> Share {
+    pub async fn take<Q>(&self, name: &Q) -> Share
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
         let own = self.named.of(name, || Semaphore::new(self.each));
         // The semaphores are never closed, so both places are given in the end.
         loop {
@@ -78,6 +82,23 @@ impl Shares {
             let Ok(of_all) = Arc::clone(&self.all).acquire_owned().await else { continue };
             return Share { _of_name: of_name, _of_all: of_all };
         }
+    }
+
+    /// The same, if there is one now.
+    pub fn try_take<Q>(&self, name: &Q) -> Option<Share>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let own = self.named.of(name, || Semaphore::new(self.each));
+        let of_name = own.try_acquire_owned().ok()?;
+        let of_all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(Share { _of_name: of_name, _of_all: of_all })
+    }
+
+    /// How many places one name has.
+    pub fn each(&self) -> usize {
+        self.each
     }
 }
 
@@ -92,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_name_never_has_all_places_and_all_have_no_more_than_there_are() {
-        let shares = Shares::new(3, 2);
+        let shares = Shares::<String>::new(3, 2);
         let first = shares.take("a").await;
         let _second = shares.take("a").await;
         let mut third = pin!(shares.take("a"));
@@ -106,9 +127,20 @@ mod tests {
         third.as_mut().now_or_never().unwrap();
     }
 
+    #[test]
+    fn who_does_not_wait_is_told_at_once_and_keeps_nobodys_place() {
+        let shares = Shares::<u8>::new(3, 2);
+        let mut taken: Vec<Share> = (0..4).filter_map(|_| shares.try_take(&1)).collect();
+        assert_eq!(taken.len(), shares.each());
+        taken.extend(shares.try_take(&2));
+        assert!(shares.try_take(&3).is_none(), "all places are taken");
+        drop(taken.remove(0));
+        assert!(shares.try_take(&3).is_some() && shares.try_take(&1).is_some());
+    }
+
     #[tokio::test]
     async fn names_without_a_holder_are_forgotten() {
-        let shares = Shares::new(10, 1);
+        let shares = Shares::<String>::new(10, 1);
         let _kept = shares.take("kept").await;
         for n in 0..3 * NAMES {
             drop(shares.take(&n.to_string()).await);

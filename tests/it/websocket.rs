@@ -13,7 +13,9 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use weir_shared::clock;
 use weir_shared::random;
-use weir_tests::{Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, finished};
+use weir_tests::{
+    Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, finished, wait_until,
+};
 
 pub type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 
@@ -154,6 +156,43 @@ async fn a_key_that_is_revoked_is_told_nothing_more_on_the_socket_that_it_has_op
     let (seen, code) = frames(stream).await;
     assert_eq!((code, &seen.last().unwrap()["type"]), (3000, &json!("error")), "{seen:?}");
     service.delete(&format!("/v2/{path}")).await.ok();
+}
+
+#[tokio::test]
+async fn one_teams_sockets_leave_room_for_those_of_others_and_for_calls() {
+    const FILES: usize = 256;
+    let site = FixtureSite::start().await;
+    let mut service = TestService::start(Database::Sqlite).await;
+    service.kill_api();
+    service.start_api_with_files(FILES as u32);
+    service.ready().await;
+    let other = service.new_team("others");
+    let slow = json!({ "urls": site.urls("/slow?ms=2000&n=", 90), "maxConcurrency": 1 });
+    let (own, theirs) = (service.post("/v2/batch/scrape", &slow).await, other.post("/v2/batch/scrape", &slow).await);
+    let [own, theirs] = [own, theirs].map(|made| format!("batch/scrape/{}", made.id()));
+    let watched = async |path: &str, key: &str| {
+        let (mut stream, _) = by_header(&service, path, key).await.unwrap();
+        let first = stream.next().await.unwrap().unwrap();
+        matches!(first, Message::Text(text) if text.as_str().contains("catchup")).then_some(stream)
+    };
+    // Three quarters of the files are connections, an eighth of those sockets, and half of them one team's.
+    let most = FILES / 4 * 3 / 8 / 2;
+    let mut open = Vec::new();
+    for _ in 0..most {
+        open.push(watched(&own, service.key()).await.expect("the job is watched"));
+    }
+    let (stream, _) = by_header(&service, &own, service.key()).await.unwrap();
+    // Without a word of an error: clients go on over HTTP.
+    assert_eq!(frames(stream).await, (Vec::new(), 1013));
+    assert_eq!(service.get(&format!("/v2/{own}")).await.ok()["status"], "scraping");
+    watched(&theirs, other.key.as_deref().unwrap()).await.expect("others watch theirs");
+    // A socket that ends without a goodbye makes room, too.
+    open.pop();
+    wait_until("there is room", || async { watched(&own, service.key()).await }).await;
+    drop(open);
+    for (caller, path) in [(service.caller(), own), (&other, theirs)] {
+        caller.delete(&format!("/v2/{path}")).await.ok();
+    }
 }
 
 both_databases! {

@@ -21,7 +21,7 @@ use weir_api::error::ApiResult;
 use weir_api::workers::relay_target::{RelayTarget, RelayTargets};
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::store::{self, PoolUse};
 use weir_shared::worker_api::Secret;
 use weir_worker::relay::{Activity, Browser, Budget, CLIENTS, LiveView, Rules, SessionHandle, Sessions, routes};
@@ -109,6 +109,7 @@ impl Browser for StageChromium {
 
 struct Only {
     id: SessionId,
+    team: TeamId,
     session: Arc<SessionHandle>,
     worker: SocketAddr,
 }
@@ -128,7 +129,7 @@ impl RelayTargets for Only {
         if self.session.ended.is_cancelled() {
             return Ok(Some(RelayTarget::Destroyed));
         }
-        Ok(Some(RelayTarget::Active { worker: self.worker.to_string(), is_streamed: true }))
+        Ok(Some(RelayTarget::Active { worker: self.worker.to_string(), is_streamed: true, team: self.team }))
     }
 }
 
@@ -162,7 +163,7 @@ impl RelayStage {
         let id = SessionId::new();
         let worker_socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let worker = worker_socket.local_addr().unwrap();
-        let only = Arc::new(Only { id, session: Arc::clone(&session), worker });
+        let only = Arc::new(Only { id, team: TeamId::new(), session: Arc::clone(&session), worker });
 
         let folder = std::env::temp_dir().join(format!("weir-stage-api-{id}"));
         let values = [

@@ -311,6 +311,13 @@ impl TestService {
         self.api = Some(Process::start("api", command, &self.folder.join("api.log")));
     }
 
+    /// Its API as where a process may have so many files open.
+    pub fn start_api_with_files(&mut self, most: u32) {
+        let mut command = self.with_settings(Command::new("sh"));
+        command.arg("-c").arg(format!("ulimit -n {most} && exec \"$0\" serve")).arg(binary_path("weir"));
+        self.api = Some(Process::start("api", command, &self.folder.join("api.log")));
+    }
+
     /// A further API process over the same database, as long as it is kept, and the tests' caller of it.
     pub async fn start_another_api(&self) -> (Process, Caller) {
         let port = free_port();

@@ -7,6 +7,7 @@ pub mod ended_jobs;
 pub mod first_key;
 pub mod limits;
 pub mod open_mode;
+pub mod places;
 pub mod queue_headroom;
 pub(crate) mod remembered;
 pub mod turns;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use weir_shared::domain::session::SessionState;
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::store::{Db, sessions};
 
 use crate::error::ApiResult;
@@ -15,6 +15,8 @@ pub enum RelayTarget {
         worker: String,
         /// `streamWebView` of its creation.
         is_streamed: bool,
+        /// Whose session it is.
+        team: TeamId,
     },
     /// It has ended, or ends now.
     Destroyed,
@@ -49,7 +51,7 @@ impl RelayTargets for RowTargets {
         Ok(match (row.state.shown(), row.worker) {
             (None, _) => None,
             (Some(_), Some(owner)) if row.state == SessionState::Active => {
-                Some(RelayTarget::Active { worker: owner.address, is_streamed: row.stream_web_view })
+                Some(RelayTarget::Active { worker: owner.address, is_streamed: row.stream_web_view, team: row.team_id })
             }
             (Some(_), _) => Some(RelayTarget::Destroyed),
         })

@@ -5,11 +5,13 @@
 //! requests for connections, reaps what dies, and ends when the program ends. When the worker goes away it ends
 //! too. As process 1 it takes the whole box with it.
 
-use std::io::{self, PipeReader, Read as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, WaitOptions};
@@ -20,6 +22,10 @@ use crate::process;
 
 /// Where code expects its control socket.
 const CONTROL_FD: i32 = 3;
+
+/// How often, and how long after the try before, the kernel is told of the box's place among others.
+const AUTOGROUP_TRIES: u32 = 100;
+const AUTOGROUP_PAUSE: Duration = Duration::from_millis(70);
 
 /// The whole life of a box's first process. Its exit code is the program's, 128 + n when a signal n ended it.
 pub fn main() -> ExitCode {
@@ -47,15 +53,19 @@ fn close_inherited() {
 }
 
 fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) -> anyhow::Result<ExitCode> {
+    // While the file is ours, which the next step ends.
+    let autogroup = OpenOptions::new().write(true).open("/proc/self/autogroup").ok();
     // Nobody of the same user may look into this process: it holds the line to the worker.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut order = Order::read(worker).context("no order")?;
+    let mut is_own_session = order.is_boxed;
     if !order.is_boxed {
         // What the program leaves behind comes to us, to be ended with it.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let _ = rustix::process::setsid();
+        is_own_session = rustix::process::setsid().is_ok();
     }
     set_limits(&order.limits).context("setting limits")?;
+    step_back(order.limits.niceness, autogroup.filter(|_| is_own_session))?;
 
     let mut sockets = Vec::new();
     for port in order.proxy_ports.clone().into_iter().chain(order.cdp_port) {
@@ -162,6 +172,32 @@ fn set_limits(limits: &ProcessLimits) -> io::Result<()> {
         let ceiling = rustix::process::getrlimit(resource).maximum;
         let limit = Some(ceiling.map_or(limit, |ceiling| ceiling.min(limit)));
         rustix::process::setrlimit(resource, Rlimit { current: limit, maximum: limit })?;
+    }
+    Ok(())
+}
+
+/// Lets those go first that are less nice. Where no cgroup shares out the processor, Linux as desktops have it compares the
+/// groups that it makes of sessions, and the processes inside one with each other only: so `autogroup` is told, too. It
+/// belongs to a session of the box's own.
+fn step_back(niceness: u8, autogroup: Option<File>) -> io::Result<()> {
+    if niceness == 0 {
+        return Ok(());
+    }
+    rustix::process::nice(niceness.into())?;
+    let Some(mut autogroup) = autogroup else { return Ok(()) };
+    let mut tell = move || autogroup.write_all(niceness.to_string().as_bytes());
+    let is_early = |told: io::Result<()>| told.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    if is_early(tell()) {
+        // The kernel hears of one group in a tenth of a second, and many boxes may start at a time.
+        let later = move || {
+            for _ in 0..AUTOGROUP_TRIES {
+                std::thread::sleep(AUTOGROUP_PAUSE);
+                if !is_early(tell()) {
+                    return;
+                }
+            }
+        };
+        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(later);
     }
     Ok(())
 }

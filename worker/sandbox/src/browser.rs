@@ -14,17 +14,17 @@ use super::chromium::{self, Found, Version, find_chromium};
 use super::running::{Handed, Running};
 use super::wire::{Kind, Order};
 use super::{
-    AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, OWN_PORTS, PROXY_PORT, RefusedHosts, Sandbox, SandboxError, SessionDir,
-    UPSTREAM_PORTS,
+    AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, OWN_PORTS, PROXY_PORT, RefusedHosts, SESSION_NICENESS, Sandbox,
+    SandboxError, SessionDir, UPSTREAM_PORTS,
 };
 use crate::process;
 
 /// Bounds of a session's browser. A page that needs more loses its renderer first.
-const SESSION_BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None };
+const SESSION_BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None, niceness: SESSION_NICENESS };
 
 /// Bounds of a browser that renders many pages at once. It is replaced at three quarters of the memory, and a page that
 /// takes half of it ends before the box's bound is met.
-const PAGES_BOUNDS: Bounds = Bounds { memory: 2 << 30, processes: 2_000, cpus: None };
+const PAGES_BOUNDS: Bounds = Bounds { memory: 2 << 30, processes: 2_000, cpus: None, niceness: 0 };
 
 /// `/dev/shm` smaller than this is not used, bytes. A box has one of its own.
 const SHM_NEEDED: u64 = 512 << 20;

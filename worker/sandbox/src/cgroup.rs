@@ -60,10 +60,18 @@ pub struct Bounds {
     pub processes: u64,
     /// Processor time, cores; absent: what is there.
     pub cpus: Option<f64>,
+    /// By how much it is nicer than the worker: who is less so goes first where the processor does not suffice.
+    pub niceness: u8,
 }
 
 /// Period over which processor time is shared out, microseconds.
 const CPU_PERIOD: f64 = 100_000.0;
+
+/// What a group has of the processor beside others where the older controller shares it out (`cpu.shares`).
+const CPU_SHARES: f64 = 1_024.0;
+
+/// How much less of the processor one more step of niceness means, as the kernel has it.
+const NICE_STEP: f64 = 1.25;
 
 /// Where boxes get their cgroups.
 #[derive(Debug)]
@@ -181,7 +189,7 @@ fn create_in(roots: &[Root], name: &str, bounds: &Bounds) -> io::Result<Cgroup> 
 
 /// Whether limits can really be written here.
 fn works(roots: &[Root]) -> bool {
-    let bounds = Bounds { memory: 64 << 20, processes: 8, cpus: None };
+    let bounds = Bounds { memory: 64 << 20, processes: 8, cpus: None, niceness: 0 };
     create_in(roots, "probe", &bounds).is_ok_and(|group| group.remove())
 }
 
@@ -199,6 +207,7 @@ fn write_bounds(controller: Controller, dir: &Path, bounds: &Bounds) -> io::Resu
             write("memory.max", bounds.memory.to_string())?;
             write("pids.max", bounds.processes.to_string())?;
             let _ = write("memory.swap.max", "0".into());
+            let _ = write("cpu.weight.nice", bounds.niceness.to_string());
             if let Some(cpus) = bounds.cpus {
                 let _ = write("cpu.max", format!("{:.0} {CPU_PERIOD:.0}", cpus * CPU_PERIOD));
             }
@@ -210,6 +219,8 @@ fn write_bounds(controller: Controller, dir: &Path, bounds: &Bounds) -> io::Resu
         }
         Controller::Pids => write("pids.max", bounds.processes.to_string())?,
         Controller::Cpu => {
+            let shares = CPU_SHARES / NICE_STEP.powi(bounds.niceness.into());
+            let _ = write("cpu.shares", format!("{shares:.0}"));
             if let Some(cpus) = bounds.cpus {
                 let _ = write("cpu.cfs_period_us", format!("{CPU_PERIOD:.0}"));
                 let _ = write("cpu.cfs_quota_us", format!("{:.0}", cpus * CPU_PERIOD));

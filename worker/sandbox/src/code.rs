@@ -15,7 +15,9 @@ use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{CDP, CDP_CONNECTIONS, CDP_PORT, Exit, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use super::{
+    CDP, CDP_CONNECTIONS, CDP_PORT, Exit, HOME, PROXY, PROXY_PORT, SESSION_NICENESS, Sandbox, SandboxError, SessionDir,
+};
 
 /// Open connections of a session's code boxes to the egress proxy; further ones wait.
 pub(super) const CONNECTIONS: usize = 128;
@@ -128,7 +130,12 @@ impl CodeHandle {
 pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -> Result<CodeBox, SandboxError> {
     let limits = spec.limits;
     let door = sandbox.config.door(spec.exit)?;
-    let bounds = Bounds { memory: limits.memory, processes: limits.processes, cpus: Some(limits.cpus) };
+    let bounds = Bounds {
+        memory: limits.memory,
+        processes: limits.processes,
+        cpus: Some(limits.cpus),
+        niceness: SESSION_NICENESS,
+    };
     let is_boxed = sandbox.status.boxed;
     let home = if is_boxed { HOME.to_owned() } else { dir.work.display().to_string() };
     let mut order = Order {

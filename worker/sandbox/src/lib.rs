@@ -89,6 +89,10 @@ pub const SESSION_CONNECTIONS: usize = browser::CONNECTIONS + code::CONNECTIONS 
 /// Those among them that lead to the session's browser.
 pub const CDP_CONNECTIONS: usize = 72;
 
+/// How far the boxes of a session, which its owner may keep busy for hours, step back behind the worker and the pages of all
+/// others: beside one of those that also wants a core they have a quarter of it, and all of one that nobody wants.
+const SESSION_NICENESS: u8 = 5;
+
 /// How long the probe at start may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 
@@ -365,6 +369,7 @@ impl Sandbox {
             file_size: Some(file_size),
             data: alone.then_some(RESERVED * bounds.memory),
             processes: alone.then_some(bounds.processes),
+            niceness: bounds.niceness,
         }
     }
 

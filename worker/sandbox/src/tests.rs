@@ -361,6 +361,58 @@ print(subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode
     world.close([dir]).await;
 }
 
+/// How nice each process of a browser's box is.
+fn niceness_in(first: u32) -> Vec<i32> {
+    process::worked_in(first).into_iter().filter_map(|of_box| niceness_of(of_box.pid)).collect()
+}
+
+fn niceness_of(pid: u32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(16)?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_session_runs_steps_back_behind_the_worker_and_the_pages_of_others() {
+    let Some(world) = World::new().await else { return };
+    let dirs = [world.dir(), world.dir()];
+    let own = niceness_of(std::process::id()).unwrap();
+    let behind = (own + i32::from(SESSION_NICENESS)).min(19);
+    let purpose = Purpose::Pages { has_pictures: false, own_exits: 0 };
+    let of_pages = BrowserSpec { purpose, ..BrowserSpec::session() };
+    let session = world.sandbox.start_browser(&dirs[0], BrowserSpec::session()).await.unwrap();
+    let pages = world.sandbox.start_browser(&dirs[1], of_pages).await.unwrap();
+    // Processes and threads may be nicer than where they come from, and never less so.
+    let (first, found) = (session.pid().unwrap(), niceness_in(session.pid().unwrap()));
+    assert!(found.len() > 2 && found.iter().all(|nice| *nice >= behind), "{found:?} and {own}");
+    let found = niceness_in(pages.pid().unwrap());
+    assert_eq!(found.iter().min(), Some(&own), "{found:?}");
+    let (_, out, err) = world.python(&dirs[0], "import os; print(os.nice(0))").await;
+    assert_eq!(out.trim(), behind.to_string(), "{err}");
+
+    // Where there are groups to share out the processor, the boxes have their parts of it as a whole.
+    let boxes = world.sandbox.cgroups.dirs().flat_map(|dir| fs::read_dir(dir).into_iter().flatten().flatten());
+    let nice =
+        |of_box: fs::DirEntry| fs::read_to_string(of_box.path().join("cpu.weight.nice")).ok()?.trim().parse().ok();
+    let mut parts: Vec<i32> = boxes.filter_map(nice).collect();
+    parts.sort_unstable();
+    assert!(parts.is_empty() || parts == [0, SESSION_NICENESS.into()], "{parts:?}");
+
+    // Where the kernel compares sessions, the box as a whole.
+    let group = || fs::read_to_string(format!("/proc/{first}/autogroup"));
+    if group().is_ok_and(|text| text.contains("nice")) {
+        let told = async {
+            while !group().unwrap().trim_end().ends_with(&format!("nice {SESSION_NICENESS}")) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LONG, told).await.expect("its group steps back, too");
+    }
+    session.kill().await;
+    pages.kill().await;
+    drop((session, pages));
+    world.close(dirs).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs_go_off_inside() {
     let Some(world) = World::new().await else { return };

@@ -65,6 +65,8 @@ pub(super) struct ProcessLimits {
     pub data: Option<u64>,
     /// Processes and threads of the box's user. Only where no cgroup limits them.
     pub processes: Option<u64>,
+    /// By how much they are nicer than the worker.
+    pub niceness: u8,
 }
 
 /// What a box answers.

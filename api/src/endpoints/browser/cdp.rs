@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::worker_api::relay::CDP;
 
 use super::splice::{self, Handshake, WorkerSocket};
@@ -32,7 +32,7 @@ pub fn doc() -> Operation {
     let text = "What `cdpUrl` of a session leads to: the DevTools protocol over a WebSocket, for `connectOverCDP` and the like.";
     with_token(Operation::public("connectToBrowserSession", "Connect to a session", text))
         .bare_answer(101, "The WebSocket.")
-        .errors(&[400])
+        .errors(&[400, 429])
 }
 
 /// Discovery in the API's document.
@@ -60,7 +60,8 @@ fn with_token(operation: Operation) -> Operation {
 ///
 /// # Errors
 /// 401 for a token that is not this session's, 404 when the session is unknown, 410 when it has ended, 400 for anything
-/// but a WebSocket handshake, 502 and 503 when its browser or its worker does not answer.
+/// but a WebSocket handshake, 429 when the team's sockets or the session's clients are as many as may be, 502 and 503 when
+/// its browser or its worker does not answer.
 pub async fn handle(
     app: AppData,
     request: HttpRequest,
@@ -68,10 +69,11 @@ pub async fn handle(
     token: Query<Token>,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let (id, worker) = admit(&app, &id, &token).await?;
+    let (id, worker, team) = admit(&app, &id, &token).await?;
     let handshake = Handshake::of(&request)?;
+    let place = app.places.socket(team)?;
     let socket = WorkerSocket::open(&worker, &CDP.of(id), &app.internal_secret, &handshake).await?;
-    Ok(socket.pass_on(payload, connections::hang_up(&request), &app.stopping))
+    Ok(socket.pass_on(payload, (connections::hang_up(&request), place), &app.stopping))
 }
 
 /// `GET /cdp/{id}/json/version?token=`: discovery, for clients that are given an http address.
@@ -84,7 +86,7 @@ pub async fn version(
     id: Path<String>,
     token: Query<Token>,
 ) -> ApiResult<HttpResponse> {
-    let (id, worker) = admit(&app, &id, &token).await?;
+    let (id, worker, _) = admit(&app, &id, &token).await?;
     let version = app.workers.version(&worker, id).await;
     let version = version.map_err(|error| splice::unreachable(&worker, &error))?;
     let mut version = version.map_err(|refused| splice::refused(refused.refusal(), &refused))?;
@@ -95,12 +97,13 @@ pub async fn version(
     Ok(HttpResponse::Ok().insert_header(("Cache-Control", "no-store")).json(version))
 }
 
-/// The session and its worker, for whoever knows its token. The token comes first: without it, a session that is and
-/// one that is not look the same.
-async fn admit(app: &App, id: &str, token: &Token) -> ApiResult<(SessionId, String)> {
+/// The session, its worker and its team, for whoever knows its token. The token comes first: without it, a session that
+/// is and one that is not look the same.
+async fn admit(app: &App, id: &str, token: &Token) -> ApiResult<(SessionId, String, TeamId)> {
     let id = session_id(id)?;
     if !verify(app.internal_secret.as_bytes(), Capability::Cdp, id, &token.token) {
         return Err(ApiError::new(ErrorCode::Unauthorized, "Unauthorized: Invalid token"));
     }
-    Ok((id, locate(app, id).await?.0))
+    let (worker, _, team) = locate(app, id).await?;
+    Ok((id, worker, team))
 }

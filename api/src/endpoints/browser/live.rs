@@ -22,6 +22,7 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 use weir_shared::ids::SessionId;
+use weir_shared::shares::Share;
 use weir_shared::worker_api::relay::LiveQuery;
 use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 
@@ -121,7 +122,7 @@ type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>
 /// What the client is sent once it has said its token: the worker's side, or why not.
 async fn open(app: AppData, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
     match admit(&app, id, &mut payload).await {
-        Ok((socket, ahead)) => socket.join(payload, ahead, hang_up, &app.stopping).boxed_local(),
+        Ok((socket, ahead, place)) => socket.join(payload, ahead, (hang_up, place), &app.stopping).boxed_local(),
         Err(refusal) => {
             let frame = futures_util::stream::iter([Ok(close_frame(&refusal))]);
             frame.chain(farewell(payload, hang_up)).boxed_local()
@@ -152,8 +153,9 @@ impl From<ApiError> for ViewRefusal {
     }
 }
 
-/// Reads the token and opens the worker's side. Returns what the client sent after the token, too.
-async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), ViewRefusal> {
+/// Reads the token and opens the worker's side. Returns what the client sent after the token, and the place of the team's
+/// that it has.
+async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes, Share), ViewRefusal> {
     let refused = || ViewRefusal(REFUSED, "no such view");
     let first = tokio::time::timeout(PATIENCE, first_message(payload)).await;
     let (token, ahead) = first.ok().flatten().ok_or_else(refused)?;
@@ -162,12 +164,14 @@ async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(Worke
     if !has_control && !has(Capability::View) {
         return Err(refused());
     }
-    let (worker, is_streamed) = locate(app, id).await?;
+    let (worker, is_streamed, team) = locate(app, id).await?;
     if !is_streamed {
         return Err(ViewRefusal(OFF, "no live view"));
     }
+    let place = app.places.socket(team)?;
     let path = LiveQuery::new(has_control).path(id);
-    Ok((WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?, ahead))
+    let socket = WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?;
+    Ok((socket, ahead, place))
 }
 
 /// The text of the first frame, and the bytes after it. `None`: the client left, or sent something else.

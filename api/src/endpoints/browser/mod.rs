@@ -17,7 +17,7 @@ use weir_shared::clock;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::work::nodes;
 use weir_shared::time::Timestamp;
@@ -134,13 +134,13 @@ pub(super) async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiRe
     if told && kept { Ok(row) } else { Err(not_found()) }
 }
 
-/// Where an active session lives, and whether it is streamed.
+/// Where an active session lives, whether it is streamed, and whose it is.
 ///
 /// # Errors
 /// 404 when it is unknown, 410 when it has ended.
-async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool)> {
+async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool, TeamId)> {
     match app.relay_targets.find(id).await? {
-        Some(RelayTarget::Active { worker, is_streamed }) => Ok((worker, is_streamed)),
+        Some(RelayTarget::Active { worker, is_streamed, team }) => Ok((worker, is_streamed, team)),
         Some(RelayTarget::Destroyed) => Err(gone()),
         None => Err(not_found()),
     }

@@ -22,6 +22,7 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
+use weir_shared::shares::Share;
 use weir_shared::worker_api::{Refusal, SECRET_HEADER};
 
 use super::gone;
@@ -72,6 +73,9 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
 }
 
+/// What a client's connection has for as long as it lives: what ends it, and its team's place.
+pub type Held = (Option<HangUp>, Share);
+
 /// A worker's side of a WebSocket, past the handshake.
 pub struct WorkerSocket {
     /// The answer to the handshake's key.
@@ -103,12 +107,12 @@ impl WorkerSocket {
     }
 
     /// The answer to a client that asked for this very handshake, and the connection that it opens.
-    pub fn pass_on(self, payload: Payload, hang_up: Option<HangUp>, stopping: &CancellationToken) -> HttpResponse {
+    pub fn pass_on(self, payload: Payload, held: Held, stopping: &CancellationToken) -> HttpResponse {
         let accept = self.accept.clone();
         HttpResponse::SwitchingProtocols()
             .upgrade("websocket")
             .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
-            .streaming(self.join(payload, Bytes::new(), hang_up, stopping))
+            .streaming(self.join(payload, Bytes::new(), held, stopping))
     }
 
     /// Sends on what the client sends, `ahead` first, and gives what is for the client, until one side is done or the
@@ -117,7 +121,7 @@ impl WorkerSocket {
         mut self,
         mut payload: Payload,
         ahead: Bytes,
-        hang_up: Option<HangUp>,
+        held: Held,
         stopping: &CancellationToken,
     ) -> impl Stream<Item = io::Result<Bytes>> + use<> {
         // Whoever drops the answer ends the other direction too, also while it waits for the worker.
@@ -140,7 +144,7 @@ impl WorkerSocket {
         let first = stream::iter((!self.first.is_empty()).then_some(Ok(self.first)));
         let all = first.chain(ReaderStream::with_capacity(self.from, BUFFER));
         all.take_until(stopping.clone().cancelled_owned()).inspect(move |_| {
-            let _held = (&guard, &hang_up);
+            let _held = (&guard, &held);
         })
     }
 }

@@ -15,7 +15,7 @@
 //! whose documents do not all fit says `scraping`, and `done` comes after the rest.
 //! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault. A key that is
 //! revoked while its socket is open is as good as none. While the database is away the client is kept waiting for a minute,
-//! and then told nothing but goodbye.
+//! and then told nothing but goodbye, as one is told at once that is too many (1013).
 
 use std::ops::Range;
 use std::pin::pin;
@@ -35,6 +35,7 @@ use weir_shared::clock;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
+use weir_shared::shares::Share;
 use weir_shared::store::work::documents::{self, Part, StoredDocument};
 use weir_shared::store::work::jobs::JobRow;
 
@@ -97,6 +98,8 @@ enum WatchEnd {
     /// The database, or the place of the blobs, stays away. That says nothing of the job, whose end both clients take an
     /// `error` frame for; without one they go on over HTTP.
     Away,
+    /// There are as many sockets as may be. Without an `error` frame the client goes on over HTTP here, too.
+    Crowded,
     Refused(ApiError),
 }
 
@@ -133,7 +136,7 @@ pub async fn handle(
         let ear = Ear { messages, heard: clock::instant(), ping: None };
         let socket = Socket { outlet, ear, ping_at: clock::deadline(PING) };
         let look_at = app.db.clock().instant() + PING;
-        let mut watch = Watch { app: &app, served, given, look_at, socket };
+        let mut watch = Watch { app: &app, served, given, look_at, socket, place: None };
         let end = watch.stream(&id).await.err().unwrap_or(WatchEnd::Done);
         close(watch.socket, end, line.as_deref()).await;
         app.metrics.sockets.dec();
@@ -171,6 +174,8 @@ struct Watch<'a> {
     /// When it is looked again whether the key still stands.
     look_at: Instant,
     socket: Socket,
+    /// The team's, for as long as the job is watched; `None`: it is not known yet whose socket this is.
+    place: Option<Share>,
 }
 
 impl Watch<'_> {
@@ -222,6 +227,7 @@ impl Watch<'_> {
         let (app, served) = (self.app, self.served);
         let caller = self.ask(async |given| app.caller_with(given.credentials()).await).await?;
         self.ask(async |_| app.admit(&caller, Bucket::Status).await).await?;
+        self.place = Some(app.places.socket(caller.team_id()).map_err(|_| WatchEnd::Crowded)?);
         let id = extract::path_id(id)?;
         let job = self.ask(async |_| load(app, served, id).await).await?;
         if job.team_id == caller.team_id() {
@@ -397,6 +403,7 @@ async fn close(mut socket: Socket, end: WatchEnd, line: Option<&HangUp>) {
         WatchEnd::Gone => (None, FAREWELL),
         WatchEnd::Stopping => (Some(CloseCode::Restart.into()), SLOW),
         WatchEnd::Away => (Some(CloseCode::Error.into()), SLOW),
+        WatchEnd::Crowded => (Some(CloseCode::Again.into()), SLOW),
         WatchEnd::Refused(ref error) => {
             let mut description = error.to_string();
             description.truncate(description.floor_char_boundary(MAX_REASON));

@@ -125,7 +125,8 @@ pub async fn url(app: AppData, request: HttpRequest, payload: Payload) -> ApiRes
 ///
 /// # Errors
 /// 400 for an address that was not given out or is over, and a file that is compressed, empty or too large; 408 when it does
-/// not come; 409 when there is one; 429 when the bodies of the key that asked for the address take up too much room.
+/// not come; 409 when there is one; 429 when the bodies of the key that asked for the address take up too much room, or
+/// too many files of its team are on their way.
 pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id: JobId = extract::path_id(&id)?;
     extract::refuse_compressed(&request)?;
@@ -140,6 +141,7 @@ pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: 
     if announced > MAX_BYTES {
         return Err(form::refused(TOO_LARGE));
     }
+    let _place = app.places.file(row.team)?;
     let mut room = app.bodies.room(row.key);
     room.reach(announced)?;
     let receiving = Receiving::begin(&app.blobs, id).await?;

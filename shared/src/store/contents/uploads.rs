@@ -162,6 +162,7 @@ pub async fn offer(db: &Db, new: &NewUpload<'_>) -> StoreResult<Offered> {
 /// An upload that was not parsed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadRow {
+    pub team: TeamId,
     /// Whose room among the bodies the file takes while it comes.
     pub key: Option<KeyId>,
     /// The file has come whole.
@@ -170,10 +171,10 @@ pub struct UploadRow {
 
 /// The upload; `None`: it was parsed, or it is long gone.
 pub async fn find(db: &Db, id: JobId) -> StoreResult<Option<UploadRow>> {
-    const SQL: &str = "SELECT api_key_id, blob IS NOT NULL FROM upload WHERE id = $1";
-    let found: Option<(Option<KeyId>, bool)> =
+    const SQL: &str = "SELECT team_id, api_key_id, blob IS NOT NULL FROM upload WHERE id = $1";
+    let found: Option<(TeamId, Option<KeyId>, bool)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
-    Ok(found.map(|(key, is_there)| UploadRow { key, is_there }))
+    Ok(found.map(|(team, key, is_there)| UploadRow { team, key, is_there }))
 }
 
 /// The file of an upload has come: it lies under `blob`. `false`: another one came before, or the address has expired.
@@ -282,7 +283,7 @@ mod tests {
             let id = given(&db, team).await;
             let until = db.now().plus_ms(60_000);
             assert_eq!(claim(&db, id, until).await.unwrap(), None, "nothing has come");
-            assert_eq!(find(&db, id).await.unwrap(), Some(UploadRow { key: None, is_there: false }));
+            assert_eq!(find(&db, id).await.unwrap(), Some(UploadRow { team, key: None, is_there: false }));
             drop(Receiving::begin(&blobs, id).await.unwrap());
             assert!(sent(&db, &blobs, id, "the first").await);
             assert!(!sent(&db, &blobs, id, "the second").await);
