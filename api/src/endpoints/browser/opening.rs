@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_shared::clock::Stopwatch;
 use weir_shared::domain::session::{CreateSession, EndReason, Language, SessionKind, SessionState};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{PageId, WorkerId};
+use weir_shared::ids::{PageId, SessionId, WorkerId};
 use weir_shared::store::sessions::{self, NewSession, NotPlaced, Placed, SessionRow};
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::OpenSession;
