@@ -649,6 +649,41 @@ async fn a_session_whose_worker_dies_while_it_opens_goes_to_another() {
     }
 }
 
+/// As one whose machine is gone, of which nothing more comes.
+#[actix_web::test]
+async fn a_worker_that_counts_as_dead_is_not_waited_for() {
+    let api = Api::start(&[]).await;
+    let (dying, worker) = (Worker::start(&api, 9).await, Worker::start(&api, 1).await);
+    dying.set(Mood::Waits);
+    let buried = async {
+        while dying.calls().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let mut tx = api.state.db.begin().await.unwrap();
+        nodes::declare_dead(&mut tx, dying.id).await.unwrap();
+        tx.commit().await.unwrap();
+        sessions::end_orphans(&api.state.db).await.unwrap();
+    };
+    let (id, ()) = futures_util::join!(create(&api, json!({})), buried);
+    assert_eq!((ids(&api, "?status=active").await, worker.calls().len()), (vec![id.to_string()], 1));
+}
+
+#[actix_web::test]
+async fn a_full_server_waits_a_moment_for_a_worker_that_has_just_started() {
+    let api = Api::start(&[]).await;
+    Worker::start(&api, 1).await;
+    create(&api, json!({})).await;
+    let started = Worker::start(&api, 0).await;
+    let offer = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let mut tx = api.state.db.begin().await.unwrap();
+        nodes::offer_sessions(&mut tx, started.id, 1, None).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let (_, ()) = futures_util::join!(create(&api, json!({})), offer);
+    assert_eq!(started.calls(), ["POST /sessions"]);
+}
+
 #[actix_web::test]
 async fn a_worker_that_has_let_a_call_wait_in_vain_comes_last() {
     let api = Api::start(&[]).await;
@@ -901,9 +936,15 @@ async fn figures_and_readiness_tell_of_sessions() {
     create(&api, json!({})).await;
     let (status, ready) = api.get("/readyz").await;
     assert_eq!((status, &ready["sessionSlots"], ready.get("sessionsRefused")), (200, &json!(7), None));
+    assert_eq!(ready.get("browserProblems"), None);
     api.get("/metrics").await;
     let figures = api.state.metrics.text().unwrap();
-    for line in [r#"weir_sessions{state="active"} 1"#, r#"weir_sessions{state="closing"} 0"#, "weir_session_slots 7"] {
+    for line in [
+        r#"weir_sessions{state="active"} 1"#,
+        r#"weir_sessions{state="closing"} 0"#,
+        "weir_session_slots 7",
+        "weir_workers_without_browser 0",
+    ] {
         assert!(figures.contains(line), "{line} is not in {figures}");
     }
 }

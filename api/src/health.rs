@@ -7,7 +7,8 @@ use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 use weir_shared::store::sessions;
-use weir_shared::store::work::{nodes, queue_depth, webhooks};
+use weir_shared::store::work::nodes::{self, Condition};
+use weir_shared::store::work::{queue_depth, webhooks};
 use weir_shared::{blocking, clock};
 
 use crate::app::{App, AppData};
@@ -62,6 +63,9 @@ struct Readiness {
     /// Why workers take none although they should; pages are scraped all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sessions_refused: Vec<String>,
+    /// Why workers can start no browser for pages: those that need one fail there, others are scraped all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    browser_problems: Vec<String>,
     /// What keeps each worker's boxes within their memory and processes: a cgroup, or in its absence something weaker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     box_limits: Vec<String>,
@@ -81,13 +85,18 @@ pub async fn ready(app: AppData) -> HttpResponse {
     let refused = live.iter().filter_map(|node| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?)));
     let sessions_refused = refused.collect();
     // Without a worker there are none to tell of, and a database that is away is not asked again.
-    let box_limits = match workers {
+    let conditions = match workers {
         0 => Vec::new(),
-        _ => match timeout_at(end, nodes::box_limits(&app.db, app.db.now())).await {
-            Ok(Ok(limits)) => limits.into_iter().map(|(name, limits)| format!("{name}: {limits}")).collect(),
+        _ => match timeout_at(end, nodes::conditions(&app.db, app.db.now())).await {
+            Ok(Ok(conditions)) => conditions,
             _ => Vec::new(),
         },
     };
+    let told = |of: fn(&Condition) -> Option<&String>| -> Vec<String> {
+        conditions.iter().filter_map(|one| Some(format!("{}: {}", one.name, of(one)?))).collect()
+    };
+    let browser_problems = told(|one| one.browser_problem.as_ref());
+    let box_limits = told(|one| one.box_limits.as_ref());
     if !matches!(blobs, Ok(Ok(Ok(())))) {
         reasons.push("blobs: cannot be written".to_owned());
     }
@@ -97,7 +106,7 @@ pub async fn ready(app: AppData) -> HttpResponse {
     let is_ready = reasons.is_empty();
     let status = if is_ready { "ready" } else { "unavailable" };
     let mut answer = if is_ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() };
-    answer.json(Readiness { status, workers, session_slots, sessions_refused, box_limits, reasons })
+    answer.json(Readiness { status, workers, session_slots, sessions_refused, browser_problems, box_limits, reasons })
 }
 
 /// The live workers. With none, says why.
@@ -139,6 +148,7 @@ pub async fn metrics(app: AppData) -> ApiResult<HttpResponse> {
         let now = app.db.now();
         app.metrics.set_store(&queue, webhooks, now);
         app.metrics.set_sessions(&sessions::counts(&app.db, now).await?);
+        app.metrics.set_conditions(&nodes::conditions(&app.db, now).await?);
         Ok::<(), weir_shared::store::StoreError>(())
     };
     match tokio::time::timeout(FIGURES_TIMEOUT, read).await {

@@ -7,6 +7,7 @@ use prometheus::{
 };
 use weir_shared::domain::session::SessionState;
 use weir_shared::store::sessions::SessionCounts;
+use weir_shared::store::work::nodes::Condition;
 use weir_shared::store::work::queue_depth::QueueStats;
 use weir_shared::time::Timestamp;
 
@@ -24,6 +25,7 @@ pub struct Metrics {
     executions: IntCounterVec,
     sessions: IntGaugeVec,
     session_slots: IntGauge,
+    without_browser: IntGauge,
     queued: IntGauge,
     running: IntGauge,
     jobs: IntGauge,
@@ -82,6 +84,7 @@ impl Metrics {
             webhooks_waiting: gauge("weir_webhooks_waiting", "Webhook deliveries still to be made")?,
             webhooks_dead: gauge("weir_webhooks_dead", "Webhook deliveries given up")?,
             session_slots: gauge("weir_session_slots", "Browser sessions that live workers can hold")?,
+            without_browser: gauge("weir_workers_without_browser", "Live workers that can start no browser for pages")?,
             registry,
             requests,
             latency,
@@ -123,6 +126,12 @@ impl Metrics {
             self.sessions.with_label_values(&[state.as_str()]).set(count);
         }
         self.session_slots.set(counts.slots);
+    }
+
+    /// Takes over what live workers say of themselves.
+    pub fn set_conditions(&self, conditions: &[Condition]) {
+        let without = conditions.iter().filter(|one| one.browser_problem.is_some()).count();
+        self.without_browser.set(i64::try_from(without).unwrap_or(i64::MAX));
     }
 
     /// Takes over what the database says of the queue and of webhooks.

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::Connection as _;
+use weir_shared::fault::ENVIRONMENT;
 use weir_tests::{
-    Answered, Database, FixtureSite, ModelStandIn, PostgresCluster, Process, Said, SearchStandIn, ServiceOptions,
-    TestService, both_databases, checkout, finished, temporary, wait_until,
+    Answered, Caller, Database, FixtureSite, ModelStandIn, PostgresCluster, Process, Said, SearchStandIn,
+    ServiceOptions, TestService, both_databases, checkout, finished, temporary, wait_until,
 };
 
 use crate::faults::long::SmallDisk;
@@ -170,6 +171,24 @@ async fn a_command_in_another_folder_makes_no_database_and_replaces_no_backup() 
     }
     let said = service.try_cli(&["backup", backup]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+/// As where the connection breaks between the commit and its answer.
+#[tokio::test]
+async fn what_a_command_has_committed_is_shown_though_the_answer_to_the_commit_is_lost() {
+    let service = TestService::start(Database::Sqlite).await;
+    let lost = |arguments: &[&str]| {
+        let mut command = service.command("weir");
+        let output = command.args(arguments).arg("--json").env(ENVIRONMENT, "call_committed=fail").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert!(lost(&["team", "add", "lost"])["id"].is_string());
+    assert_eq!(lost(&["credits", "grant", "--team", "lost", "70"])["granted"], 70, "once");
+    let key = lost(&["key", "create", "--team", "lost"]);
+    let caller = Caller::new(service.base(), key["key"].as_str());
+    assert_eq!(caller.get("/v2/team/credit-usage").await.status, 200);
+    assert_eq!(lost(&["key", "revoke", key["id"].as_str().unwrap()])["revoked"], true);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use weir_shared::fault::ENVIRONMENT;
 use weir_shared::random;
 use weir_tests::{
     Answer, Caller, ConsoleUser, Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService,
@@ -531,6 +532,24 @@ both_databases! {
 }
 
 /// Whoever copies a request from the console sends it as it stands there.
+#[tokio::test]
+async fn what_the_console_has_committed_is_answered_though_the_answer_to_the_commit_is_lost() {
+    let faults = (1..=4).map(|n| format!("call_committed=fail@{n}")).collect::<Vec<_>>().join(",");
+    let service = service_with(ServiceOptions::new(Database::Sqlite).env(ENVIRONMENT, faults)).await;
+    let operator = ConsoleUser::with_key(service.base(), OPERATOR).await;
+    let made = operator.post("/teams", &json!({ "name": "lost" })).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let team = made.body["id"].as_str().unwrap();
+    let granted = operator.patch(&format!("/teams/{team}"), &json!({ "grantCredits": 70 })).await.ok();
+    assert_eq!(granted["creditsGranted"], 70, "once");
+    let key = operator.post(&format!("/keys?team={team}"), &json!({ "name": "lost" })).await;
+    assert_eq!(key.status, 201, "it is shown: {}", key.text);
+    let caller = Caller::new(service.base(), key.body["key"].as_str());
+    assert_eq!(caller.get("/v2/team/credit-usage").await.status, 200);
+    let revoked = operator.delete(&format!("/keys/{}", key.body["id"].as_str().unwrap())).await;
+    assert_eq!(revoked.status, 204, "{}", revoked.text);
+}
+
 #[tokio::test]
 async fn a_request_of_any_kind_is_shown_as_it_can_be_sent_again() {
     let site = FixtureSite::start().await;

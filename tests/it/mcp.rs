@@ -116,17 +116,22 @@ async fn scraped_over_stdio(service: &TestService, settings: &[(&str, &str)]) ->
     // Nothing is fetched: the route refuses the option.
     let call = json!({"name": "firecrawl_scrape", "arguments": {"url": "http://127.0.0.1:1/", "nonsense": true}});
     for message in [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).to_string(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        "{\"jsonrpc\": \"2.0\", \"id\":".to_owned(),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}).to_string(),
     ] {
         input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
     let mut lines = BufReader::new(output).lines();
-    let mut answer = Value::Null;
-    while answer["id"] != 2 {
-        let line = lines.next_line().await.unwrap().expect("an answer to the call");
-        answer = serde_json::from_str(&line).unwrap();
+    let (mut answer, mut broken) = (Value::Null, 0);
+    while answer["id"] != 2 || broken == 0 {
+        let line = lines.next_line().await.unwrap().expect("an answer to the call, and to the line that is no JSON");
+        let said: Value = serde_json::from_str(&line).unwrap();
+        match said["error"]["code"].as_i64() {
+            Some(-32700) => broken += usize::from(said["id"].is_null()),
+            _ => answer = said,
+        }
     }
     drop(input);
     let mut said = String::new();

@@ -55,6 +55,7 @@ async fn metrics(process: web::Data<Process>) -> HttpResponse {
         process.metrics.browsers.set(stats.alive as i64);
         process.metrics.browser_pages.set(stats.pages as i64);
         process.metrics.browser_crashes.set(stats.crashes as i64);
+        process.metrics.browser_failed_starts.set(stats.failed_launches as i64);
         process.metrics.browser_followers.set(stats.followers as i64);
     }
     let denied: u64 = [&process.egress, &process.ad_free]

@@ -38,6 +38,8 @@ pub struct Metrics {
     pub browser_pages: IntGauge,
     /// Chromium processes that died unasked.
     pub browser_crashes: IntGauge,
+    /// Starts of Chromium that have failed.
+    pub browser_failed_starts: IntGauge,
     /// Pages rendered in the tab of another page of their site.
     pub browser_followers: IntGauge,
     /// Requests that the browsers' egress proxy refused.
@@ -133,6 +135,7 @@ impl Metrics {
             browsers: gauge(to, "weir_browsers", "Chromium processes alive")?,
             browser_pages: gauge(to, "weir_browser_pages", "Pages open in the scraping pool")?,
             browser_crashes: gauge(to, "weir_browser_crashes", "Chromium processes that died unasked")?,
+            browser_failed_starts: gauge(to, "weir_browser_failed_starts", "Starts of Chromium that have failed")?,
             browser_followers: gauge(
                 to,
                 "weir_browser_followers",

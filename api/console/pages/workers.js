@@ -55,6 +55,8 @@ function Worker({ worker, onDrain }) {
       ${gone ? null : html`<div class="grid-2">
             <${Meter} label="Pages in work" used=${worker.busy} limit=${worker.slots} />
             <${Meter} label="Browser sessions" used=${worker.sessions} limit=${worker.sessionSlots} /></div>`}
+      ${worker.browserProblem ? html`
+          <p class="banner warn">It can start no browser for pages: ${worker.browserProblem}</p>` : null}
       ${worker.sessionsRefused ? html`
           <p class="banner warn">It takes no sessions: ${worker.sessionsRefused}</p>` : null}
       <${Facts} items=${[

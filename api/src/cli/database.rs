@@ -7,8 +7,9 @@ use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::ids::TeamId;
 use weir_shared::store::accounts::teams::TeamRow;
 use weir_shared::store::db::migrations;
-use weir_shared::store::{self, Db, PoolUse, StoreError};
+use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, Tx};
 
+use crate::endpoints::outage;
 use crate::server;
 
 /// The database for a command, which is to be there: a command that is given in another folder than the service's would
@@ -55,6 +56,26 @@ pub(super) fn missing_file(settings: &Settings) -> Option<&Path> {
     }
 }
 
+/// Commits what a command does that must not be done twice, or cannot be shown again. `unknown` says what is to be done where
+/// the answer to the commit was lost, and `has_happened` has not found what it wrote.
+///
+/// # Errors
+/// Those of the commit, with these words where it may have happened.
+pub(super) async fn commit<F>(
+    db: &Db,
+    tx: Tx,
+    has_happened: impl Fn() -> F,
+    unknown: impl FnOnce() -> String,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = StoreResult<bool>>,
+{
+    let Err(error) = outage::commit_to(db, tx, has_happened).await else { return Ok(()) };
+    let may_have_happened = error.leaves_commit_open();
+    let error = anyhow::Error::from(error);
+    Err(if may_have_happened { error.context(unknown()) } else { error })
+}
+
 async fn is_empty(db: &Db) -> anyhow::Result<bool> {
     match store::accounts::teams::default_id(db).await {
         Ok(_) => Ok(false),
@@ -76,5 +97,40 @@ pub(super) async fn team_filter(db: &Db, name: Option<&str>) -> anyhow::Result<O
     match name {
         Some(name) => Ok(Some(team_named(db, name).await?.id)),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::fault::{Fault, FaultPoint};
+    use weir_shared::random;
+    use weir_shared::store::accounts::{keys, teams};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_commit_whose_answer_is_lost_is_done_or_says_what_to_do() {
+        let folder = std::env::temp_dir().join(format!("weir-commands-{}", random::hex::<6>()));
+        let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 1, PoolUse::Commands).await.unwrap();
+        store::migrate(&db).await.unwrap();
+        let made = async || {
+            let mut tx = db.begin().await.unwrap();
+            let team = teams::insert(&mut tx, &random::id().to_string(), db.now()).await.unwrap();
+            let key = keys::create(&mut tx, team, db.now()).await.unwrap();
+            db.faults().arm(FaultPoint::CallCommitted, Fault::Fail, 1);
+            (tx, key.id)
+        };
+        let (tx, id) = made().await;
+        let is_there = || async { Ok(keys::load(&db, id).await?.is_some()) };
+        commit(&db, tx, is_there, || unreachable!("it is there")).await.unwrap();
+        assert!(db.faults().have_happened());
+        // What cannot be looked for is not known.
+        let (tx, _) = made().await;
+        let cannot = || async { Err(StoreError::Corrupt("no".to_owned())) };
+        let error = commit(&db, tx, cannot, || "look for it by `weir key list`".to_owned()).await.unwrap_err();
+        assert!(format!("{error:#}").starts_with("look for it by `weir key list`: "), "{error:#}");
+        db.close().await;
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

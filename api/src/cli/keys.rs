@@ -7,7 +7,7 @@ use weir_shared::ids::KeyId;
 use weir_shared::store::Db;
 use weir_shared::store::accounts::keys;
 
-use super::database::{team_filter, team_named};
+use super::database::{commit, team_filter, team_named};
 use super::output::{Output, or_dash};
 
 #[derive(Subcommand)]
@@ -44,7 +44,16 @@ pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result
             if let Some(name) = &name {
                 keys::rename(&mut tx, made.id, Some(name)).await?;
             }
-            tx.commit().await?;
+            // A key that was made and never shown would open the door for nobody knows whom.
+            let is_made = || async { Ok(keys::load(db, made.id).await?.is_some()) };
+            let unknown = || {
+                let (team, id) = (&team.name, made.id);
+                format!(
+                    "whether the key was made is not known, for the answer to that was lost: if `weir key list --team {team}` \
+                     shows {id}, end it by `weir key revoke {id}`, and make another one"
+                )
+            };
+            commit(db, tx, is_made, unknown).await?;
             let json = json!({"key": made.key, "id": made.id, "team": team.name, "name": name});
             output.show(&json, || made.key.clone());
         }
@@ -55,7 +64,14 @@ pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result
             if !keys::revoke(&mut tx, id, db.now()).await? {
                 bail!("there is no such key, or it is revoked already");
             }
-            tx.commit().await?;
+            let is_revoked = || async { Ok(keys::load(db, id).await?.is_some_and(|key| key.revoked_at.is_some())) };
+            let unknown = || {
+                format!(
+                    "whether the key is revoked is not known, for the answer to that was lost: `weir key list` says so of {id}, \
+                     and it does no harm to revoke it once more"
+                )
+            };
+            commit(db, tx, is_revoked, unknown).await?;
             output.show(&json!({"id": id, "revoked": true}), || format!("key {id} is revoked"));
         }
     }

@@ -9,7 +9,7 @@ use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 
-use super::database::team_named;
+use super::database::{commit, team_named};
 use super::output::{Output, or_dash};
 use super::remove_team::{self, RemoveArgs};
 
@@ -129,7 +129,13 @@ async fn add(db: &Db, output: Output, name: &str) -> anyhow::Result<()> {
         Err(StoreError::Conflict(_)) => bail!("there is a team named {name} already"),
         other => other?,
     };
-    tx.commit().await?;
+    let is_made = || async { Ok(teams::by_id(db, id).await?.is_some()) };
+    let unknown = || {
+        format!(
+            "whether the team was made is not known, for the answer to that was lost: `weir team list` shows {id} if it was"
+        )
+    };
+    commit(db, tx, is_made, unknown).await?;
     output.show(&json!({"id": id, "name": name}), || format!("team {name} has the id {id}"));
     Ok(())
 }
@@ -203,10 +209,17 @@ pub async fn run_credits(command: CreditsCommand, db: &Db, is_metered: bool, out
         CreditsCommand::Grant { team, amount } => {
             let row = team_named(db, &team).await?;
             let mut tx = db.begin().await?;
-            if !credits::grant(&mut tx, row.id, amount).await? {
+            let Some(granted) = credits::grant(&mut tx, row.id, amount).await? else {
                 bail!("there is no team named {team}");
-            }
-            tx.commit().await?;
+            };
+            let unknown = || {
+                format!(
+                    "whether the credits were granted is not known, for the answer to that was lost: `weir credits show --team \
+                     {team}` says what was granted in all, which was {} before",
+                    granted - amount
+                )
+            };
+            commit(db, tx, || credits::has_granted(db, row.id, granted), unknown).await?;
             team
         }
         CreditsCommand::Show { team } => team,

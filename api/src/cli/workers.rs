@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
-use weir_shared::store::work::nodes::{self, DEAD_MS};
+use weir_shared::store::work::nodes::{self, DEAD_MS, NodeStory};
 use weir_shared::store::{Db, sessions};
 
 use super::output::Output;
@@ -42,7 +42,7 @@ pub async fn run(command: WorkersCommand, db: &Db, output: Output) -> anyhow::Re
 async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
     let now = db.now();
     let taken: HashMap<WorkerId, i64> = sessions::by_worker(db).await?.into_iter().collect();
-    let rows = nodes::list(db).await?.into_iter().map(|node| {
+    let rows = nodes::stories(db).await?.into_iter().map(|NodeStory { node, load, .. }| {
         let taken = taken.get(&node.id).copied().unwrap_or(0);
         let silent_ms = now.ms_since(node.heartbeat_at);
         // The sweeper writes it down later.
@@ -56,6 +56,7 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
             "sessionSlots": node.session_slots,
             "sessionsTaken": taken,
             "sessionsRefused": node.sessions_refused,
+            "browserProblem": load.and_then(|load| load.browser_problem),
             "startedAt": node.started_at.to_iso(),
             "heartbeatAt": node.heartbeat_at.to_iso(),
         });

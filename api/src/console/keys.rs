@@ -15,6 +15,7 @@ use super::jobs::of_teams;
 use super::session::{Viewer, enter};
 use super::wire::Team;
 use crate::app::{App, AppData};
+use crate::endpoints::outage::{self, commit};
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
@@ -146,9 +147,11 @@ pub async fn create(app: AppData, request: HttpRequest, payload: Payload) -> Api
     let mut tx = app.db.begin().await?;
     let made = keys::create(&mut tx, team, app.db.now()).await?;
     keys::rename(&mut tx, made.id, name.as_deref()).await?;
-    tx.commit().await?;
+    // A key that was made and never shown would open the door for nobody knows whom.
+    commit(&app, tx, || async { Ok(keys::load(&app.db, made.id).await?.is_some()) }).await?;
     tracing::info!(key.id = %made.id, team.id = %team, "a key was made in the console");
-    let row = load(&app, &viewer, &made.id.to_string()).await?;
+    let id = made.id.to_string();
+    let row = outage::read(|| load(&app, &viewer, &id)).await?;
     Ok(HttpResponse::Created().json(NewKey { id: made.id, name, prefix: row.prefix, key: made.key }))
 }
 
@@ -177,10 +180,11 @@ pub async fn revoke(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     let row = load(&app, &viewer, &id).await?;
     let mut tx = app.db.begin().await?;
     let done = keys::revoke(&mut tx, row.id, app.db.now()).await?;
-    tx.commit().await?;
     if !done {
         return Err(ApiError::new(ErrorCode::Conflict, "The key was revoked before"));
     }
+    let is_revoked = || async { Ok(keys::load(&app.db, row.id).await?.is_some_and(|key| key.revoked_at.is_some())) };
+    commit(&app, tx, is_revoked).await?;
     tracing::info!(key.id = %row.id, team.id = %row.team_id, "a key was revoked in the console");
     Ok(HttpResponse::NoContent().finish())
 }

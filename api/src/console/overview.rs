@@ -234,6 +234,13 @@ async fn health(app: &App, lately: &Figures, now: Timestamp, of_team: bool) -> A
             reasons.push(format!("Worker {} takes no browser sessions: {why}", node.name));
         }
     }
+    if !of_team {
+        for node in nodes::conditions(&app.db, now).await? {
+            if let Some(why) = &node.browser_problem {
+                reasons.push(format!("Worker {} can start no browser for pages: {why}", node.name));
+            }
+        }
+    }
     let ended = lately.ended();
     let all = ended.done + ended.failed;
     if all >= LEAST_PAGES && ended.failed as f64 >= all as f64 * MANY_FAIL {

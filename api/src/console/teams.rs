@@ -20,6 +20,7 @@ use super::body;
 use super::jobs::of_teams;
 use super::session::enter;
 use crate::app::{App, AppData};
+use crate::endpoints::outage::{self, commit};
 use crate::error::{ApiError, ApiResult};
 use crate::http::extract::path_id;
 use crate::openapi::{Group, Operation};
@@ -188,9 +189,9 @@ pub async fn create(app: AppData, request: HttpRequest, payload: Payload) -> Api
         StoreError::Conflict(_) => ApiError::new(ErrorCode::Conflict, "There is a team of this name"),
         other => other.into(),
     })?;
-    tx.commit().await?;
+    commit(&app, tx, || async { Ok(teams::by_id(&app.db, id).await?.is_some()) }).await?;
     tracing::info!(team.id = %id, "a team was made in the console");
-    Ok(HttpResponse::Created().json(team(&app, id).await?))
+    Ok(HttpResponse::Created().json(outage::read(|| team(&app, id)).await?))
 }
 
 async fn team(app: &App, id: TeamId) -> ApiResult<Team> {
@@ -255,14 +256,18 @@ pub async fn change(app: AppData, request: HttpRequest, id: Path<String>, payloa
         zero_data_retention: change.zero_data_retention,
         rates: change.rates.map(Option::unwrap_or_default),
     };
-    let mut is_known = teams::update(&mut tx, id, &new).await?;
-    if let Some(credits) = change.grant_credits {
-        is_known &= credits::grant(&mut tx, id, credits).await?;
-    }
-    tx.commit().await?;
-    if !is_known {
+    if !teams::update(&mut tx, id, &new).await? {
         return Err(ApiError::new(ErrorCode::NotFound, "Team not found"));
     }
+    let granted = match change.grant_credits {
+        Some(credits) => credits::grant(&mut tx, id, credits).await?,
+        None => None,
+    };
+    match granted {
+        // Granted once more they would be twice as many; all else may be changed again to the same.
+        Some(granted) => commit(&app, tx, || credits::has_granted(&app.db, id, granted)).await?,
+        None => tx.commit().await?,
+    }
     tracing::info!(team.id = %id, "a team was changed in the console");
-    Ok(HttpResponse::Ok().json(team(&app, id).await?))
+    Ok(HttpResponse::Ok().json(outage::read(|| team(&app, id)).await?))
 }

@@ -42,6 +42,8 @@ struct Worker {
     /// What keeps its boxes within their bounds.
     box_limits: Option<String>,
     browsers: i64,
+    /// Why it can start no browser for pages, while that is so.
+    browser_problem: Option<String>,
     memory_bytes: Option<i64>,
     /// Null: it is of an earlier release, or has only just begun.
     version: Option<String>,
@@ -83,6 +85,7 @@ fn shown(story: NodeStory, now: Timestamp) -> Worker {
         sessions_refused: node.sessions_refused,
         box_limits,
         browsers: if is_alive { load.browsers } else { 0 },
+        browser_problem: load.browser_problem.filter(|_| is_alive),
         memory_bytes: load.memory_bytes.filter(|_| is_alive),
         version,
         started_at: node.started_at.to_iso(),

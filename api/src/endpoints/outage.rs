@@ -8,7 +8,7 @@ use weir_shared::clock;
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::JobId;
 use weir_shared::store::work::jobs;
-use weir_shared::store::{StoreResult, Tx};
+use weir_shared::store::{Db, StoreResult, Tx};
 
 use crate::app::App;
 use crate::error::{ApiError, ApiResult};
@@ -86,7 +86,18 @@ pub async fn commit<F>(app: &App, tx: Tx, has_happened: impl Fn() -> F) -> ApiRe
 where
     F: Future<Output = StoreResult<bool>>,
 {
-    let committed = tx.commit().await.and_then(|()| app.db.faults().reach(FaultPoint::CallCommitted));
+    commit_to(&app.db, tx, has_happened).await.map_err(ApiError::from)
+}
+
+/// The same for who is no caller, such as a command.
+///
+/// # Errors
+/// As [`commit`]. Where the error leaves it open, the commit may have happened.
+pub async fn commit_to<F>(db: &Db, tx: Tx, has_happened: impl Fn() -> F) -> StoreResult<()>
+where
+    F: Future<Output = StoreResult<bool>>,
+{
+    let committed = tx.commit().await.and_then(|()| db.faults().reach(FaultPoint::CallCommitted));
     let Err(error) = committed else { return Ok(()) };
     let look = async {
         loop {
@@ -101,10 +112,10 @@ where
         tracing::warn!(%error, "the answer to a commit was lost; it has happened");
         return Ok(());
     }
-    Err(ApiError::from(error))
+    Err(error)
 }
 
-/// The same where a job is begun.
+/// As [`commit`], where a job is begun.
 ///
 /// # Errors
 /// As [`commit`].

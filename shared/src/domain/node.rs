@@ -37,6 +37,9 @@ pub struct Load {
     pub busy: i64,
     /// Chromium processes of the scraping pool.
     pub browsers: i64,
+    /// Why no browser for pages can be started, while that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser_problem: Option<String>,
     /// Browser sessions.
     pub sessions: i64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -50,7 +50,7 @@ pub enum RenderError {
     /// An action cannot be carried out; the text names it.
     #[error("{0}")]
     Action(String),
-    /// An earlier try has begun with the page's actions and was lost.
+    /// An earlier try has begun with the page's actions: its worker was lost, or its crawl asks for the page once more.
     #[error("the actions were begun before")]
     ActedBefore,
     /// The page's process died, usually for lack of memory.
@@ -151,8 +151,7 @@ impl RenderError {
             Self::NotHtml { content_type: None, .. } => "The URL gives a download, not a page.".into(),
             Self::Action(text) => text.clone(),
             Self::ActedBefore => {
-                "The worker was lost after it had begun with the page's actions, which may have had their effect: they are \
-                 not begun again."
+                "An earlier try had begun with the page's actions, which may have had their effect: they are not begun again."
                     .into()
             }
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
@@ -224,5 +223,12 @@ mod tests {
         assert!(!RenderError::Timeout.is_retryable());
         assert!(!RenderError::OutOfMemory.is_retryable() && !RenderError::Flooding.is_retryable());
         assert!(!RenderError::Dns.is_retryable() && !RenderError::ActedBefore.is_retryable());
+    }
+
+    /// A crawl asks again for a page that it had left out, whose first try ended well.
+    #[test]
+    fn actions_that_were_begun_before_are_no_sign_of_a_lost_worker() {
+        let text = RenderError::ActedBefore.message();
+        assert!(!text.contains("lost") && text.contains("may have had their effect"), "{text}");
     }
 }

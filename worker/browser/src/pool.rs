@@ -314,7 +314,7 @@ impl BrowserPool {
             && (would_start || state.accepting.iter().any(|c| !c.access.has_pictures))
     }
 
-    /// Why no browser can be started, while that is so.
+    /// Why no browser can be started, while that is so and nobody is kept waiting for one.
     pub fn problem(&self) -> Option<String> {
         self.inner.lock().broken().map(str::to_owned)
     }
@@ -448,16 +448,24 @@ impl Inner {
     /// Has a browser take pages, until what this gives is dropped.
     fn publish(self: &Arc<Self>, process: Arc<BrowserProcess>) -> Published {
         let mut state = self.lock();
-        (state.trouble, state.is_broken) = (None, false);
+        state.trouble = None;
+        let was_broken = std::mem::take(&mut state.is_broken);
         state.accepting.push(Arc::clone(&process));
         drop(state);
+        if was_broken {
+            tracing::info!(browser.pid = process.pid, "browsers start again");
+        }
         self.freed.notify_waiters();
         Published { inner: Arc::clone(self), process, is_withdrawn: false }
     }
 
-    /// Notes why there is no browser. `refuses`: those that wait are not kept waiting.
+    /// Notes why there is no browser. `refuses`: those that wait are not kept waiting. The log says so when that begins, and
+    /// not for each page that is refused.
     fn note_trouble(&self, why: String, refuses: bool) {
         let mut state = self.lock();
+        if refuses && !state.is_broken {
+            tracing::error!(why, "no browser can be started: until one can, pages that need one fail");
+        }
         state.trouble = Some(why);
         state.is_broken |= refuses;
         drop(state);
@@ -515,8 +523,13 @@ impl Inner {
                 Ok(process) => return Some(process),
                 Err(e) => {
                     failures += 1;
-                    tracing::error!(error = format!("{e:#}"), failures, "browser cannot be started");
-                    self.note_trouble(format!("{e:#}"), failures >= BREAKER);
+                    let error = format!("{e:#}");
+                    if failures == 1 {
+                        tracing::warn!(error, "a browser cannot be started; it is tried again");
+                    } else {
+                        tracing::debug!(error, failures, "a browser cannot be started again");
+                    }
+                    self.note_trouble(error, failures >= BREAKER);
                 }
             }
             let pause = (BACKOFF * 2_u32.saturating_pow(failures.min(10) - 1)).min(MAX_BACKOFF);

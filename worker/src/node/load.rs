@@ -9,12 +9,16 @@ use weir_shared::figures::memory_bytes;
 
 use crate::context::Process;
 
+/// Characters of what is told of a browser that cannot be started: Chromium's last words may be many.
+const PROBLEM: usize = 500;
+
 /// What it has to do now.
 pub(super) fn load(process: &Process) -> Load {
     Load {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         busy: process.metrics.slots_busy.get(),
         browsers: browsers(process),
+        browser_problem: browser_problem(process),
         sessions: process.sessions().map_or(0, |sessions| sessions.count() as i64),
         memory_bytes: memory_bytes(),
         pages: process.figures.total().pages,
@@ -23,6 +27,11 @@ pub(super) fn load(process: &Process) -> Load {
 
 fn browsers(process: &Process) -> i64 {
     process.browsers.as_ref().map_or(0, |browsers| browsers.stats().alive as i64)
+}
+
+/// Why no browser for pages can be started, shortened to what people read at a glance.
+fn browser_problem(process: &Process) -> Option<String> {
+    process.browsers.as_ref()?.problem().map(|why| why.chars().take(PROBLEM).collect())
 }
 
 /// Writes a row of figures each minute until `over` is cancelled, where there is a console.

@@ -71,7 +71,7 @@ impl Sessions {
         draining: CancellationToken,
         fenced: CancellationToken,
     ) -> Arc<Self> {
-        let warm = WarmPool::start(Arc::clone(&resources.sandbox), resources.warm, draining.clone());
+        let warm = WarmPool::start(Arc::clone(&resources.sandbox), resources.warm, &draining);
         let sessions = Arc::new(Self {
             resources,
             worker,

@@ -106,7 +106,7 @@ impl Session {
             saved = Some(archive);
         }
         // A browser that waits has an empty data directory of its own, which serves an empty profile as well.
-        let waiting = if saved.is_none() { warm.take() } else { None };
+        let waiting = if saved.is_none() { warm.take().await } else { None };
         let is_warm = waiting.is_some();
         let started = match waiting {
             Some(started) => started,

@@ -40,7 +40,10 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     // An installation that was not started yet has no tables.
     if let Ok(live) = nodes::live(&db, db.now()).await {
         checks.push(("one store", one_store(settings, &live).await));
-        checks.push(("sessions", sessions(&db, &live).await));
+        // Tables of an earlier release do not have them.
+        let conditions = nodes::conditions(&db, db.now()).await.unwrap_or_default();
+        checks.push(("browsers", browsers(live.len(), &conditions)));
+        checks.push(("sessions", sessions(&db, &live, &conditions).await));
     }
     checks
 }
@@ -208,8 +211,20 @@ async fn one_store(settings: &Settings, live: &[nodes::NodeRow]) -> Finding {
     )
 }
 
+/// Whether the live workers can start the browsers of pages; one that says it cannot fails the check.
+fn browsers(live: usize, conditions: &[nodes::Condition]) -> Finding {
+    if let Some((node, why)) = conditions.iter().find_map(|node| Some((node, node.browser_problem.as_ref()?))) {
+        let what = format!("worker {} can start none, and pages that need one fail there: {why}", node.name);
+        return Finding::bad(what, "run `weir doctor` on its machine; the worker goes on by itself once a start works");
+    }
+    match live {
+        0 => Finding::good("no worker is running"),
+        _ => Finding::good("no worker has trouble with its browsers for pages"),
+    }
+}
+
 /// What the live workers offer for browser sessions; one that refuses them on its machine fails the check.
-async fn sessions(db: &Db, live: &[nodes::NodeRow]) -> Finding {
+async fn sessions(db: &Db, live: &[nodes::NodeRow], conditions: &[nodes::Condition]) -> Finding {
     if let Some((node, why)) = live.iter().find_map(|node| Some((node, node.sessions_refused.as_ref()?))) {
         return Finding::bad(format!("worker {} refuses them: {why}", node.name), "run `weir doctor` on its machine");
     }
@@ -220,9 +235,7 @@ async fn sessions(db: &Db, live: &[nodes::NodeRow]) -> Finding {
         return Finding::bad("they cannot be counted", "see database");
     };
     let taken = counts.opening + counts.active + counts.closing;
-    // Tables of an earlier release do not have them.
-    let told = nodes::box_limits(db, db.now()).await.unwrap_or_default();
-    let limits: BTreeSet<String> = told.into_iter().map(|(_, limits)| limits).collect();
+    let limits: BTreeSet<&str> = conditions.iter().filter_map(|one| one.box_limits.as_deref()).collect();
     let limits = limits.into_iter().collect::<Vec<_>>().join("; ");
     Finding::good(format!(
         "{taken} of {} slots taken, workers: {}, limits of boxes: {limits}",

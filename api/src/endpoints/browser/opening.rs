@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_shared::clock::Stopwatch;
 use weir_shared::domain::session::{CreateSession, EndReason, Language, SessionKind, SessionState};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{PageId, WorkerId};
+use weir_shared::ids::{PageId, SessionId, WorkerId};
 use weir_shared::store::sessions::{self, NewSession, NotPlaced, Placed, SessionRow};
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::OpenSession;
@@ -27,6 +27,8 @@ const PROXY_RETRY_SECONDS: u64 = 30;
 /// How long a call waits for workers that have just started, or come back, and how often it looks.
 const OTHERS_WAIT: Duration = Duration::from_secs(5);
 const OTHERS_LOOK: Duration = Duration::from_millis(100);
+/// How often it is looked whether the worker that is to open a session still counts as alive.
+const LOST_LOOK: Duration = Duration::from_secs(1);
 /// How long after its beginning a call still turns to another worker that is there: one may be lost late.
 const OTHERS_BOUND: Duration = Duration::from_secs(30);
 
@@ -233,12 +235,35 @@ impl From<ApiError> for NotOpened {
     }
 }
 
+/// Returns when the session has ended with its worker. Of a machine that is gone, or a process that hangs, nothing more comes
+/// over the connection: the call would wait for all of its time, while another worker has room.
+async fn lost_its_worker(app: &App, id: SessionId) {
+    loop {
+        actix_web::rt::time::sleep(LOST_LOOK).await;
+        match sessions::load(&app.db, id).await {
+            Ok(Some(row)) if row.end_reason == Some(EndReason::WorkerDied) => return,
+            Ok(Some(row)) if row.is_orphan(app.db.now()) => {
+                if let Err(error) = end_orphans(app).await {
+                    tracing::warn!(session.id = %id, %error, "sessions of dead workers cannot be ended yet");
+                }
+            }
+            // Of what cannot be read nothing is known; the answer may come all the same.
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
 /// Has the worker start the browser; answers when the row is active. Otherwise the row is destroyed, unbilled.
 async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
     let id = placed.id;
     let or_acted = |failure| if scrape.is_some_and(|scrape| scrape.acts) { NotOpened::Acted } else { failure };
     let wanted = OpenSession { id, language: scrape.and_then(|scrape| scrape.language) };
-    let failure = match app.workers.open(&placed.address, &wanted).await {
+    let answer = tokio::select! {
+        biased;
+        answer = app.workers.open(&placed.address, &wanted) => answer,
+        () = lost_its_worker(app, id) => Err(CallError::Lost("it counts as dead".to_owned())),
+    };
+    let failure = match answer {
         Ok(Ok(_)) => {
             let row = sessions::load(&app.db, id).await.map_err(ApiError::from)?;
             if let Some(row) = row.filter(|row| row.state == SessionState::Active) {

@@ -91,11 +91,17 @@ impl Balance {
     }
 }
 
-/// Grants credits; a negative number takes some back. `false`: no such team.
-pub async fn grant(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE team SET credits_granted = credits_granted + $2 WHERE id = $1";
-    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(amount).execute(conn).await?.rows_affected());
-    Ok(done == 1)
+/// Grants credits; a negative number takes some back. Returns what it was granted in all then; `None`: no such team.
+pub async fn grant(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<Option<i64>> {
+    const SQL: &str = "UPDATE team SET credits_granted = credits_granted + $2 WHERE id = $1 RETURNING credits_granted";
+    let granted: Option<(i64,)> =
+        on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).bind(amount).fetch_optional(conn).await?);
+    Ok(granted.map(|row| row.0))
+}
+
+/// Whether that much was granted to a team in all.
+pub async fn has_granted(db: &Db, team: TeamId, granted: i64) -> StoreResult<bool> {
+    Ok(balance(db, team).await?.is_some_and(|balance| balance.granted == granted))
 }
 
 /// The account of a team; `None`: no such team.
@@ -176,7 +182,7 @@ mod tests {
     async fn team_named(db: &Db, name: &str, credits: i64) -> TeamId {
         let mut tx = db.begin().await.unwrap();
         let team = teams::insert(&mut tx, name, Timestamp(1)).await.unwrap();
-        assert!(grant(&mut tx, team, credits).await.unwrap());
+        assert!(grant(&mut tx, team, credits).await.unwrap().is_some());
         tx.commit().await.unwrap();
         team
     }
@@ -236,7 +242,7 @@ mod tests {
         for db in testing::databases().await {
             assert_eq!(balance(&db, TeamId::new()).await.unwrap(), None);
             let mut tx = db.begin().await.unwrap();
-            assert!(!grant(&mut tx, TeamId::new(), 1).await.unwrap());
+            assert!(grant(&mut tx, TeamId::new(), 1).await.unwrap().is_none());
         }
     }
 

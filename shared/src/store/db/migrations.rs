@@ -18,7 +18,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::arrival;
-use super::error::{StoreError, StoreResult};
+use super::error::{SQLITE_BUSY, StoreError, StoreResult, sqlite_code};
 use super::handle::{Db, SqliteDb};
 use super::lines;
 use super::writer::BEGIN;
@@ -44,6 +44,8 @@ const TELL: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 /// Bound on ending a connection.
 const ENDING: Duration = Duration::from_secs(2);
+/// Who has the lock of SQLite's file for longer than this may be a migration: where tables are missing nobody else writes.
+const A_MOMENT: Duration = Duration::from_secs(1);
 /// What the connection of a migration is called in Postgres.
 const NAME: &str = "weir migration";
 
@@ -195,6 +197,29 @@ pub async fn migrate_patiently(db: &Db, stop: &CancellationToken) -> anyhow::Res
             stop.run_until_cancelled(work).await.transpose()
         }
         Db::Postgres(db) => migrate_postgres(&db.pool, stop).await,
+    }
+}
+
+/// Whether somebody seems to bring the database to another shape now. On Postgres a migration that waits for others has no
+/// connection for some seconds between two tries; of SQLite's file it is known only that somebody has its lock.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn is_under_way(db: &Db) -> StoreResult<bool> {
+    const TRIES: &str =
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1";
+    match db {
+        Db::Sqlite(_) => match tokio::time::timeout(A_MOMENT, db.try_write()).await {
+            Err(_) => Ok(true),
+            Ok(Err(StoreError::Unavailable(error))) if sqlite_code(&error).is_some_and(|c| c & 0xff == SQLITE_BUSY) => {
+                Ok(true)
+            }
+            Ok(tried) => tried.map(|()| false),
+        },
+        Db::Postgres(db) => {
+            let tries: i64 = sqlx::query_scalar(TRIES).bind(NAME).fetch_one(&db.pool).await?;
+            Ok(tries > 0)
+        }
     }
 }
 

@@ -310,13 +310,15 @@ async fn a_migration_waits_for_who_writes() {
     sqlx::query("DELETE FROM _service_migrations WHERE version = 13").execute(&sqlite.pool).await.unwrap();
     let mut lock = other.begin().await.unwrap();
     on_db!(&mut lock, |conn| sqlx::query("UPDATE team SET name = name").execute(conn).await.map(|_| ())).unwrap();
+    let third = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
     let release = async {
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert!(migrations::is_under_way(&third).await.unwrap(), "a worker goes on waiting for its tables");
         lock.commit().await.unwrap();
     };
     let (migrated, ()) = tokio::join!(migrate(&db), release);
     migrated.unwrap();
     assert!(migrations::shape(&db).await.unwrap().missing.is_empty());
+    assert!(!migrations::is_under_way(&third).await.unwrap());
 }
 
 /// Makes a database as if the newest migration were still to come, which changes `job` first and `page` then.
@@ -383,6 +385,10 @@ async fn a_migration_lets_others_through_while_somebody_reads_and_ends_with_the_
     let stop = CancellationToken::new();
     let stopping = async {
         testing::wait_for_a_lock(&db).await;
+        // A worker that misses its tables looks for that, and goes on waiting.
+        while !migrations::is_under_way(&db).await.unwrap() {
+            tokio::task::yield_now().await;
+        }
         // What a scrape does stands behind the migration, which gives way.
         for statement in ["SELECT COUNT(*) FROM page", "UPDATE page SET state = state", "UPDATE job SET kind = kind"] {
             let through = on_pool!(&db, |pool| sqlx::query(statement).execute(pool).await.map(|_| ()));
@@ -402,6 +408,7 @@ async fn a_migration_lets_others_through_while_somebody_reads_and_ends_with_the_
         assert!(clock::instant() < end, "nobody of ours is left in line");
         tokio::task::yield_now().await;
     }
+    assert!(!migrations::is_under_way(&db).await.unwrap());
     assert_eq!(migrations::shape(&db).await.unwrap().missing, ["0047_words"], "nothing of it was applied");
     reader.rollback().await.unwrap();
     migrate(&db).await.unwrap();

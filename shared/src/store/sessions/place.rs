@@ -57,7 +57,8 @@ pub enum NotPlaced {
     Away,
     /// Workers live, and none takes sessions: why, if one of them says.
     NotOffered { why: Option<String> },
-    /// A worker that has just started may still say that it takes sessions.
+    /// The same as [`NotPlaced::Full`], [`NotPlaced::Away`] or [`NotPlaced::NotOffered`], but a worker that has just started may
+    /// still say that it takes sessions.
     NotYet,
     /// No worker lives.
     NoWorker,
@@ -133,8 +134,15 @@ struct Candidate {
     taken: i64,
 }
 
-/// How long after its start a worker may need to try its sandbox.
-const TRIAL_MS: i64 = 20_000;
+impl Candidate {
+    /// It has just started, and may still say that it takes sessions.
+    fn may_offer(&self, now: Timestamp) -> bool {
+        self.session_slots == 0 && self.sessions_refused.is_none() && now.ms_since(self.started_at) < TRIAL_MS
+    }
+}
+
+/// How long after its start a worker may need until it says whether it takes sessions: the trial of its sandbox has 20 s.
+const TRIAL_MS: i64 = 30_000;
 
 async fn choose_worker(
     tx: &mut Tx,
@@ -162,15 +170,20 @@ async fn choose_worker(
         let silent: (i64,) = on_db!(tx, |conn| sqlx::query_as(SILENT).fetch_one(conn).await?);
         return Ok(Err(if silent.0 > 0 { NotPlaced::Away } else { NotPlaced::NoWorker }));
     }
+    let may_come = workers.iter().any(|w| w.may_offer(now));
     if workers.iter().all(|w| w.session_slots == 0) {
-        if workers.iter().any(|w| w.sessions_refused.is_none() && now.ms_since(w.started_at) < TRIAL_MS) {
+        if may_come {
             return Ok(Err(NotPlaced::NotYet));
         }
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
         return Ok(Err(NotPlaced::NotOffered { why }));
     }
     workers.retain(|w| w.taken < w.session_slots && new.only.is_none_or(|only| w.id == only));
-    let refusal = if workers.is_empty() { NotPlaced::Full } else { NotPlaced::Away };
+    let refusal = match (may_come && new.only.is_none(), workers.is_empty()) {
+        (true, _) => NotPlaced::NotYet,
+        (false, true) => NotPlaced::Full,
+        (false, false) => NotPlaced::Away,
+    };
     workers.retain(|w| !new.avoid.contains(&w.id));
     // Of workers with equal room the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);

@@ -292,7 +292,7 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         nodes::offer_sessions(&mut tx, undecided, 0, None).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotYet), "it may still be trying its sandbox");
-        let later = now.plus_ms(25_000);
+        let later = now.plus_ms(35_000);
         let mut tx = db.begin().await.unwrap();
         nodes::heartbeat(&mut tx, undecided, later, None).await.unwrap();
         tx.commit().await.unwrap();
@@ -319,6 +319,22 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         assert!(nodes::drain(&mut tx, &two.to_string()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full), "one that drains takes none");
+        let (coming, unreachable) = (worker(&db, 0, now).await, NewSession { avoid: &[two, three], ..new.clone() });
+        let mut tx = db.begin().await.unwrap();
+        nodes::offer_sessions(&mut tx, coming, 0, None).await.unwrap();
+        tx.commit().await.unwrap();
+        for new in [&new, &unreachable] {
+            assert_eq!(
+                try_place(&db, new, now).await,
+                Err(NotPlaced::NotYet),
+                "one that has just started may have room"
+            );
+        }
+        let mine = NewSession { only: Some(three), ..new.clone() };
+        assert_eq!(try_place(&db, &mine, now).await, Err(NotPlaced::Full), "no other one will do");
+        let mut tx = db.begin().await.unwrap();
+        nodes::declare_dead(&mut tx, coming).await.unwrap();
+        tx.commit().await.unwrap();
         let later = now.plus_ms(nodes::DEAD_MS + 2);
         assert_eq!(try_place(&db, &new, later).await, Err(NotPlaced::Away), "silent, and not declared dead");
         let mut tx = db.begin().await.unwrap();

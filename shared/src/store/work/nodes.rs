@@ -167,14 +167,30 @@ pub async fn stories(db: &Db) -> StoreResult<Vec<NodeStory>> {
     list(db).await?.into_iter().map(story).collect()
 }
 
-/// What keeps the boxes of live workers within their bounds, by the workers' names. Those of earlier releases do not say.
-pub async fn box_limits(db: &Db, now: Timestamp) -> StoreResult<Vec<(String, String)>> {
+/// What a live worker says of itself for whoever looks whether all is well. Those of earlier releases say less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    pub name: String,
+    /// What keeps its boxes within their bounds.
+    pub box_limits: Option<String>,
+    /// Why it can start no browser for pages, while that is so.
+    pub browser_problem: Option<String>,
+}
+
+/// The condition of each live worker.
+pub async fn conditions(db: &Db, now: Timestamp) -> StoreResult<Vec<Condition>> {
     const SQL: &str = sql!(
-        "SELECT name, box_limits FROM worker_node WHERE state = ",
+        "SELECT name, box_limits, load FROM worker_node WHERE state = ",
         NodeState::Live.sql(),
-        " AND heartbeat_at >= $1 AND box_limits IS NOT NULL ORDER BY started_at"
+        " AND heartbeat_at >= $1 ORDER BY started_at"
     );
-    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
+    type Said = (String, Option<String>, Option<String>);
+    let said: Vec<Said> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?);
+    let condition = |(name, box_limits, load): Said| {
+        let load: Option<Load> = load.as_deref().map(serde_json::from_str).transpose()?;
+        Ok(Condition { name, box_limits, browser_problem: load.and_then(|load| load.browser_problem) })
+    };
+    said.into_iter().map(condition).collect()
 }
 
 /// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.

@@ -12,7 +12,7 @@ use crate::blobs::Blobs;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
-use crate::domain::node::NodeState;
+use crate::domain::node::{Load, NodeState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
@@ -748,7 +748,7 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
 }
 
 #[tokio::test]
-async fn a_worker_says_what_bounds_its_boxes() {
+async fn a_worker_says_what_bounds_its_boxes_and_why_it_can_start_no_browser() {
     for db in databases().await {
         let (told, silent, now) = (WorkerId::new(), WorkerId::new(), db.now());
         let mut tx = db.begin().await.unwrap();
@@ -757,8 +757,24 @@ async fn a_worker_says_what_bounds_its_boxes() {
         }
         nodes::say_box_limits(&mut tx, told, "cgroup v2").await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(nodes::box_limits(&db, now).await.unwrap(), [("host-1".to_owned(), "cgroup v2".to_owned())]);
-        assert_eq!(nodes::box_limits(&db, now.plus_ms(nodes::DEAD_MS + 1)).await.unwrap(), []);
+        let beat = async |load: &Load| {
+            let mut tx = db.begin().await.unwrap();
+            nodes::heartbeat(&mut tx, told, now, Some(load)).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        let conditions = async |at| {
+            let all = nodes::conditions(&db, at).await.unwrap().into_iter();
+            let mut said: Vec<_> = all.map(|one| (one.box_limits, one.browser_problem)).collect();
+            said.sort();
+            said
+        };
+        let (limits, why) = (Some("cgroup v2".to_owned()), Some("a library is missing".to_owned()));
+        assert_eq!(conditions(now).await, [(None, None), (limits.clone(), None)]);
+        beat(&Load { browser_problem: why.clone(), ..Load::default() }).await;
+        assert_eq!(conditions(now).await, [(None, None), (limits.clone(), why)]);
+        beat(&Load::default()).await;
+        assert_eq!(conditions(now).await, [(None, None), (limits, None)], "it heals");
+        assert_eq!(conditions(now.plus_ms(nodes::DEAD_MS + 1)).await, []);
     }
 }
 
