@@ -161,7 +161,10 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     team_lock::lock(&mut tx, team).await.unwrap();
     credits::check_funds(&mut tx, team, 1, true).await.unwrap();
     queue_depth::team_waiting(&mut tx, team).await.unwrap();
-    jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
+    let key = JobId::new().to_string();
+    for _ in 0..2 {
+        jobs::use_idempotency_key(&mut tx, team, &key, new.id, now).await.unwrap();
+    }
     jobs::insert(&mut tx, &new).await.unwrap();
     let other = new_job(team, JobKind::Batch, 1, &options, now);
     jobs::insert_all(&mut tx, &[other]).await.unwrap();

@@ -425,12 +425,34 @@ pub async fn list(db: &Db, filter: &JobFilter) -> StoreResult<Vec<JobRow>> {
     rows.into_iter().map(row).collect()
 }
 
-/// Takes an idempotency key for a team (wire 5.8). `false`: used before.
-pub async fn use_idempotency_key(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "INSERT INTO idempotency_key (team_id, key, created_at) VALUES ($1, $2, $3) \
+/// Whether an idempotency key was there to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    Taken,
+    /// It was used before, for this job; `None`: by a release that did not write that down.
+    Before(Option<JobId>),
+}
+
+/// Takes an idempotency key for a team's job (wire 5.8).
+pub async fn use_idempotency_key(
+    tx: &mut Tx,
+    team: TeamId,
+    key: &str,
+    job: JobId,
+    now: Timestamp,
+) -> StoreResult<KeyUse> {
+    const TAKE: &str = "INSERT INTO idempotency_key (team_id, key, job_id, created_at) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (team_id, key) DO NOTHING";
-    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(key).bind(now).execute(conn).await?.rows_affected());
-    Ok(done == 1)
+    const JOB: &str = "SELECT job_id FROM idempotency_key WHERE team_id = $1 AND key = $2";
+    let done = on_db!(&mut *tx, |conn| {
+        sqlx::query(TAKE).bind(team).bind(key).bind(job).bind(now).execute(conn).await?.rows_affected()
+    });
+    if done == 1 {
+        return Ok(KeyUse::Taken);
+    }
+    let found: Option<(Option<JobId>,)> =
+        on_db!(tx, |conn| sqlx::query_as(JOB).bind(team).bind(key).fetch_optional(conn).await?);
+    Ok(KeyUse::Before(found.and_then(|row| row.0)))
 }
 
 /// Wakes whoever watches the job, when this transaction commits.
