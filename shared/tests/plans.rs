@@ -415,7 +415,9 @@ async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
         console::figures::read(db, Span::Minute, of, Timestamp(0), now).await.unwrap();
         sessions::list_before(db, of, None, None, 5).await.unwrap();
     }
-    console::history::of_address(db, team, "http://site.test/1", now).await.unwrap();
+    for row in pages::list(db, job, None, 1).await.unwrap() {
+        console::history::of_address(db, &row, now).await.unwrap();
+    }
     console::figures::now(db).await.unwrap();
     console::usage::by_day(db, team, Timestamp(0), now).await.unwrap();
     webhooks::of_job(db, job, None, None, 5).await.unwrap();
