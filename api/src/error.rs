@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
 use weir_shared::random;
 use weir_shared::store::StoreError;
 
@@ -29,6 +30,8 @@ pub struct ApiError {
     details: Option<Value>,
     /// Seconds for `Retry-After`; on 429 and 503.
     retry_after: Option<u64>,
+    /// The job that the answer is about, where its caller cannot know it. In a box: few errors have one, and all are moved.
+    job: Option<Box<JobId>>,
     /// Something of ours is away.
     may_pass: bool,
 }
@@ -37,12 +40,18 @@ impl ApiError {
     /// An answer with this code and text.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retry_after = (code == ErrorCode::Unavailable).then_some(RETRY_SECONDS);
-        Self { code, message: message.into(), details: None, retry_after, may_pass: false }
+        Self { code, message: message.into(), details: None, retry_after, job: None, may_pass: false }
     }
 
     /// Tells the client when to come back.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Tells the client which job it is about.
+    pub fn of_job(mut self, job: Option<JobId>) -> Self {
+        self.job = job.map(Box::new);
         self
     }
 
@@ -135,6 +144,9 @@ pub struct Shape<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "issues")]
     details: Option<&'a Value>,
+    /// Of an idempotency key that was used before: the job that was begun with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<JobId>,
     /// Seconds, as in `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_seconds: Option<u64>,
@@ -178,6 +190,7 @@ impl ResponseError for ApiError {
             code: self.code.code(),
             error: &self.message,
             details: self.details.as_ref(),
+            id: self.job.as_deref().copied(),
             retry_after_seconds: self.retry_after,
         })
     }

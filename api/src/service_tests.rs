@@ -540,9 +540,14 @@ async fn an_idempotency_key_is_used_once_per_team() {
         let request = api.request(Method::POST, "/v2/batch/scrape").insert_header(("x-idempotency-key", key));
         api.send(request.set_payload(json!({"urls": ["http://a.test/1"]}).to_string()))
     };
-    assert_eq!(send(key.clone()).await.0, 200);
-    let (status, body) = send(key).await;
+    let (status, begun) = send(key.clone()).await;
+    assert_eq!(status, 200);
+    let (status, body) = send(key.clone()).await;
     assert_eq!((status, &body["error"]), (409, &json!("Idempotency key already used")));
+    assert_eq!((&body["id"], begun["id"].is_string()), (&begun["id"], true), "it says what was begun");
+    let crawl = api.request(Method::POST, "/v2/crawl").insert_header(("x-idempotency-key", key));
+    let (status, body) = api.send(crawl.set_payload(json!({"url": "http://a.test/1"}).to_string())).await;
+    assert_eq!((status, &body["id"]), (409, &begun["id"]));
     assert_eq!(send("not-a-uuid".to_owned()).await.0, 409);
 }
 

@@ -204,6 +204,23 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
+/// Time to keep back of work that ends at `deadline`, for what comes after it: a quarter of what is left, since a machine that
+/// is slow at the work is as slow afterwards; within bounds.
+pub fn reserve(deadline: Instant) -> Duration {
+    part_of(deadline.saturating_duration_since(instant()))
+}
+
+fn part_of(left: Duration) -> Duration {
+    const LEAST: Duration = Duration::from_millis(250);
+    const MOST: Duration = Duration::from_secs(4);
+    (left / 4).clamp(LEAST, MOST)
+}
+
+/// The moment by which such work must have ended.
+pub fn before(deadline: Instant) -> Instant {
+    deadline.checked_sub(reserve(deadline)).unwrap_or(deadline)
+}
+
 /// The moment after this much time.
 pub fn deadline(after: Duration) -> Instant {
     Instant::now() + after
@@ -212,6 +229,15 @@ pub fn deadline(after: Duration) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_back_is_a_quarter_within_bounds() {
+        for (left, kept) in [(0, 250), (900, 250), (2_000, 500), (6_000, 1_500), (60_000, 4_000)] {
+            assert_eq!(part_of(Duration::from_millis(left)), Duration::from_millis(kept), "{left}");
+        }
+        let deadline = instant() + Duration::from_secs(3_600);
+        assert_eq!(before(deadline), deadline - Duration::from_secs(4));
+    }
 
     #[test]
     fn a_moved_clock_is_ahead_for_all_who_share_it_and_for_nobody_else() {

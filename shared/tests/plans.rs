@@ -162,7 +162,10 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     team_lock::lock(&mut tx, team).await.unwrap();
     credits::check_funds(&mut tx, team, 1, true).await.unwrap();
     queue_depth::team_waiting(&mut tx, team).await.unwrap();
-    jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
+    let key = JobId::new().to_string();
+    for _ in 0..2 {
+        jobs::use_idempotency_key(&mut tx, team, &key, new.id, now).await.unwrap();
+    }
     jobs::insert(&mut tx, &new).await.unwrap();
     let other = new_job(team, JobKind::Batch, 1, &options, now);
     jobs::insert_all(&mut tx, &[other]).await.unwrap();
@@ -418,7 +421,9 @@ async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
         console::figures::read(db, Span::Minute, of, Timestamp(0), now).await.unwrap();
         sessions::list_before(db, of, None, None, 5).await.unwrap();
     }
-    console::history::of_address(db, team, "http://site.test/1", now).await.unwrap();
+    for row in pages::list(db, job, None, 1).await.unwrap() {
+        console::history::of_address(db, &row, now).await.unwrap();
+    }
     console::figures::now(db).await.unwrap();
     console::usage::by_day(db, team, Timestamp(0), now).await.unwrap();
     webhooks::of_job(db, job, None, None, 5).await.unwrap();

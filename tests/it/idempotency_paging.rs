@@ -19,8 +19,9 @@ both_databases! {
             service.caller().send(request.header("x-idempotency-key", key).json(&body)).await
         };
         let key = random::id().to_string();
-        start(&key).await.id();
+        let begun = start(&key).await.id();
         let again = start(&key).await;
+        assert_eq!(again.body["id"], begun, "whoever has lost the answer finds the job: {}", again.text);
         assert_eq!((again.status, again.error()), (409, "Idempotency key already used"), "{}", again.text);
         assert_eq!(start("not-a-uuid").await.status, 409, "wire 5.8");
         start(&random::id().to_string()).await.id();

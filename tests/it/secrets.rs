@@ -346,6 +346,115 @@ async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
     assert_eq!(sites.fault("crawled", "/end/crawled"), None);
 }
 
+/// As browsers send the name and the password of [`signed`].
+const BASIC: &str = "bWU6czNjcmV0";
+
+/// An address with a name and a password.
+fn signed(url: &str) -> String {
+    url.replace("http://", &format!("http://me:{SECRET}@"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_and_a_password_in_an_address_are_for_its_origin_and_shown_to_nobody() {
+    let (sites, hooks) = (Sites::start().await, FixtureSite::start().await);
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
+    let service = TestService::start_with(options).await;
+    let caller = service.caller();
+    let Sites { home, foreign } = &sites;
+    let far = foreign.put("/end/far", &text());
+    home.redirect("/away", 302, &foreign.put("/end/away", &text()));
+    home.put(
+        "/start",
+        &format!("{}<a href=/a>a</a> <a href=/away>b</a> <a href=/shut>c</a> <a href='{far}'>d</a>", text()),
+    );
+    home.put("/a", &text());
+    let listed = home.put("/listed", &text());
+    let list =
+        format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>{listed}</loc></url></urlset>");
+    let map = home.put_file("/map.xml", "application/xml", &list);
+    home.put_file("/robots.txt", "text/plain", &format!("User-agent: *\nDisallow: /shut\nSitemap: {map}\n"));
+    let own = ["/start", "/a", "/listed", "/map.xml", "/robots.txt"];
+    for path in own {
+        home.guard(path, BASIC);
+    }
+    // All that anybody is told.
+    let mut told: Vec<String> = Vec::new();
+
+    let hook = json!({ "url": hooks.webhook_url("told"), "events": ["page", "failed", "completed"] });
+    let body = json!({ "url": signed(&home.url("/start")), "allowExternalLinks": true, "crawlEntireDomain": true,
+        "limit": 20, "webhook": hook });
+    let path = format!("/v2/crawl/{}", caller.post("/v2/crawl", &body).await.id());
+    ended_at(caller, &path, BOUND).await;
+    let documents = weir_tests::documents_at(caller, &path).await;
+    let status = |url: &str| {
+        let of = |document: &&Value| document["metadata"]["sourceURL"] == url;
+        documents.iter().find(of).map(|document| document["metadata"]["statusCode"].clone())
+    };
+    for path in ["/start", "/a", "/listed"] {
+        assert_eq!(status(&home.url(path)), Some(json!(200)), "{path}: {documents:?}");
+    }
+    assert_eq!(status(&far), Some(json!(200)));
+    told.extend(documents.iter().map(Value::to_string));
+    let errors = caller.get(&format!("{path}/errors")).await.ok();
+    assert_eq!(errors["robotsBlocked"], json!([home.url("/shut")]), "robots.txt is read with them");
+
+    // What they have led to is kept for nobody else.
+    let stranger = service.new_team("stranger");
+    let refused = scrape(&stranger, &json!({ "url": home.url("/a") })).await;
+    assert_eq!(refused["data"]["metadata"]["statusCode"], 403, "{refused}");
+
+    let map = caller.post("/v2/map", &json!({ "url": signed(&home.url("/start")) })).await.ok();
+    let links: Vec<&str> = map["links"].as_array().unwrap().iter().filter_map(|link| link["url"].as_str()).collect();
+    assert!(links.contains(&home.url("/a").as_str()) && links.contains(&listed.as_str()), "{map}");
+    told.push(map.to_string());
+
+    // A page that fails: nothing of it is kept.
+    let body = json!({ "urls": [signed(&home.url("/dead"))], "minAge": 1, "webhook": hook });
+    let id = caller.post("/v2/batch/scrape", &body).await.id();
+    ended_at(caller, &format!("/v2/batch/scrape/{id}"), BOUND).await;
+    let failed = weir_tests::errors_of(caller, &id).await;
+    assert_eq!(failed[0]["url"], home.url("/dead"), "{failed:?}");
+    wait_until("its receiver is told of it", || async {
+        let told = hooks.deliveries("told").await;
+        told.iter().any(|one| one.to_string().contains("/dead")).then_some(())
+    })
+    .await;
+    told.extend(hooks.deliveries("told").await.iter().map(Value::to_string));
+
+    // A monitor is shown without them, and what comes back as it was shown means them.
+    let body = json!({ "name": "Watch", "schedule": { "cron": "0 0 1 1 *" },
+        "targets": [{ "type": "scrape", "urls": [signed(&home.url("/a"))] }] });
+    let monitor = caller.post("/v2/monitor", &body).await.ok()["data"].clone();
+    assert_eq!(monitor["targets"][0]["urls"], json!([home.url("/a")]), "{monitor}");
+    let path = format!("/v2/monitor/{}", monitor["id"].as_str().unwrap());
+    let change = caller.request(reqwest::Method::PATCH, &path).json(&json!({ "targets": monitor["targets"] }));
+    caller.send(change).await.ok();
+    let run = caller.post(&format!("{path}/run"), &json!({})).await.ok();
+    let check = format!("{path}/checks/{}", run["id"].as_str().unwrap());
+    let check = wait_until("the check has ended", || async {
+        let found = caller.get(&check).await.ok()["data"].clone();
+        found["finishedAt"].is_string().then_some(found)
+    })
+    .await;
+    let page = &check["pages"][0];
+    assert_eq!((&page["url"], &page["statusCode"]), (&json!(home.url("/a")), &json!(200)), "{check}");
+    told.push(check.to_string());
+    for path in ["/v2/monitor", "/v2/team/activity"] {
+        told.push(caller.get(path).await.ok().to_string());
+    }
+
+    for path in own {
+        let heads = home.heads(path);
+        assert_eq!(heads.iter().any(|head| !head.contains(BASIC)), path == "/a", "{path}: {heads:?}");
+    }
+    let leaks = foreign.all_heads().into_iter().filter(|head| head.contains(BASIC) || head.contains(SECRET));
+    assert_eq!(leaks.collect::<Vec<_>>(), Vec::<String>::new());
+    assert!(!foreign.heads("/end/away").is_empty() && !foreign.heads("/end/far").is_empty());
+    told.push(service.logs());
+    let leaks: Vec<&String> = told.iter().filter(|text| text.contains(SECRET)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_saying_so() {
     let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::wire_form;
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::task::TaskSpec;
 use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::error_code::ErrorCode;
@@ -15,7 +16,7 @@ use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
 use weir_shared::store::accounts::keys;
 use weir_shared::store::console::pages::{self as page_lists, After, START};
 use weir_shared::store::work::jobs::{self, JobRow, JobSpec};
-use weir_shared::store::work::{crawls, maps, tasks, webhooks};
+use weir_shared::store::work::{crawls, maps, pages, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -68,8 +69,8 @@ struct Asked {
     path: &'static str,
     #[schemars(schema_with = "any_object")]
     body: Map<String, Value>,
-    /// Headers that were sent and are not in the body, since their values are shown to nobody: `headers.X-Token`,
-    /// `scrapeOptions.headers.Cookie`, `webhook.headers.Authorization`.
+    /// What was sent and is not in the body, since it is shown to nobody: values of headers (`headers.X-Token`,
+    /// `scrapeOptions.headers.Cookie`, `webhook.headers.Authorization`), and names and passwords in addresses (`url`).
     hidden: Vec<String>,
     /// False: addresses of a long batch, or fields that are not kept, are left out.
     is_whole: bool,
@@ -279,7 +280,7 @@ async fn detail(app: &App, job: JobRow, page: Option<PageId>) -> ApiResult<Detai
         zero_retention,
         max_concurrency: job.max_concurrency,
         request,
-        webhook: job.webhook.as_ref().map(|hook| Webhook { url: hook.url.clone(), events: hook.events.clone() }),
+        webhook: job.webhook.as_ref().map(|hook| Webhook { url: without_user(&hook.url), events: hook.events.clone() }),
         crawl,
         states,
         page,
@@ -299,9 +300,9 @@ async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Aske
     let mut options = fields(wire_form(&spec.options));
     options.remove("upload");
     let asked = match job.kind {
-        JobKind::Scrape => Some(asked_scrape(job, options, file)),
+        JobKind::Scrape => Some(asked_scrape(app, job, options, file).await?),
         JobKind::Batch => Some(asked_batch(app, job, options).await?),
-        JobKind::Crawl => asked_crawl(app, job, options).await?,
+        JobKind::Crawl => asked_crawl(app, job, spec, options).await?,
         JobKind::Map => asked_map(app, job).await?,
         JobKind::Search => Some(asked_search(job, options)),
         JobKind::Extract | JobKind::Agent => asked_task(app, job, options).await?,
@@ -310,6 +311,7 @@ async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Aske
     if let Some(hook) = &job.webhook {
         let mut hook = fields(serde_json::to_value(hook).unwrap_or_default());
         asked.hidden.extend(without_headers(&mut hook, "webhook."));
+        asked.hidden.extend(without_users(&mut hook, "webhook."));
         // It says how deliveries are written, and comes from the route.
         hook.remove("version");
         asked.body.insert("webhook".to_owned(), hook.into());
@@ -318,20 +320,33 @@ async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Aske
     Ok(Some(asked))
 }
 
-fn asked_scrape(job: &JobRow, mut options: Map<String, Value>, file: Option<String>) -> Asked {
-    let hidden = without_headers(&mut options, "");
+/// Whether the page of a job of one page was asked for with a name or a password in its address: they are not shown.
+async fn hidden_user(app: &App, job: &JobRow) -> ApiResult<Option<String>> {
+    let page = pages::list(&app.db, job.id, None, 1).await?;
+    Ok(page.first().filter(|page| page.has_user).map(|_| "url".to_owned()))
+}
+
+async fn asked_scrape(
+    app: &App,
+    job: &JobRow,
+    mut options: Map<String, Value>,
+    file: Option<String>,
+) -> ApiResult<Asked> {
+    let mut hidden = without_headers(&mut options, "");
+    hidden.extend(hidden_user(app, job).await?);
     let mut body = Map::new();
     if file.is_none() {
         body.insert("url".to_owned(), job.target.clone().into());
     }
     body.extend(options);
     let path = if file.is_some() { "/v2/parse" } else { "/v2/scrape" };
-    Asked { file, ..Asked::new(path, body, hidden) }
+    Ok(Asked { file, ..Asked::new(path, body, hidden) })
 }
 
 async fn asked_batch(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Asked> {
-    let hidden = without_headers(&mut options, "");
+    let mut hidden = without_headers(&mut options, "");
     let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
+    hidden.extend(pages.iter().find(|page| page.has_user).map(|_| "urls".to_owned()));
     let urls: Vec<Value> = pages.into_iter().map(|page| page.url.into()).collect();
     let mut body = Map::new();
     body.insert("urls".to_owned(), urls.into());
@@ -339,9 +354,16 @@ async fn asked_batch(app: &App, job: &JobRow, mut options: Map<String, Value>) -
     Ok(Asked { is_whole: more.is_none(), ..Asked::new("/v2/batch/scrape", body, hidden) })
 }
 
-async fn asked_crawl(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Option<Asked>> {
+async fn asked_crawl(
+    app: &App,
+    job: &JobRow,
+    spec: &JobSpec,
+    mut options: Map<String, Value>,
+) -> ApiResult<Option<Asked>> {
     let Some((start, asked, _)) = crawls::asked(&app.db, job.id).await? else { return Ok(None) };
-    let hidden = without_headers(&mut options, "scrapeOptions.");
+    let mut hidden = without_headers(&mut options, "scrapeOptions.");
+    let login = spec.crawl.as_ref().and_then(|crawl| crawl.login.as_ref());
+    hidden.extend(login.map(|_| "url".to_owned()));
     let mut body = Map::new();
     body.insert("url".to_owned(), start.into());
     body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
@@ -352,7 +374,8 @@ async fn asked_crawl(app: &App, job: &JobRow, mut options: Map<String, Value>) -
 async fn asked_map(app: &App, job: &JobRow) -> ApiResult<Option<Asked>> {
     let Some(asked) = maps::options(&app.db, job.id).await? else { return Ok(None) };
     let mut body = fields(serde_json::to_value(&asked).unwrap_or_default());
-    let hidden = without_headers(&mut body, "");
+    let mut hidden = without_headers(&mut body, "");
+    hidden.extend(hidden_user(app, job).await?);
     for name in ["zeroRetention", "llmsTxt", "sites"] {
         body.remove(name);
     }
@@ -377,8 +400,10 @@ fn asked_search(job: &JobRow, mut options: Map<String, Value>) -> Asked {
 async fn asked_task(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Option<Asked>> {
     let Some(task) = tasks::load(&app.db, job.id).await? else { return Ok(None) };
     let (path, place) = if job.kind == JobKind::Agent { ("/v2/agent", "") } else { ("/v2/extract", "scrapeOptions.") };
-    let hidden = without_headers(&mut options, place);
-    Ok(Some(Asked::new(path, task_body(&task.spec, options), hidden)))
+    let mut hidden = without_headers(&mut options, place);
+    let mut body = task_body(&task.spec, options);
+    hidden.extend(without_users(&mut body, ""));
+    Ok(Some(Asked::new(path, body, hidden)))
 }
 
 /// The body of a task: its fields by the names that bodies have for them.
@@ -422,6 +447,28 @@ fn fields(value: Value) -> Map<String, Value> {
 fn without_headers(fields: &mut Map<String, Value>, place: &str) -> Vec<String> {
     let Some(Value::Object(headers)) = fields.remove("headers") else { return Vec::new() };
     headers.into_iter().map(|(name, _)| format!("{place}headers.{name}")).collect()
+}
+
+/// Takes names and passwords out of the addresses, and says of which.
+fn without_users(fields: &mut Map<String, Value>, place: &str) -> Vec<String> {
+    let mut hidden = Vec::new();
+    for name in ["url", "urls"] {
+        let given = match fields.get_mut(name) {
+            Some(Value::Array(list)) => list.as_mut_slice(),
+            Some(one) => std::slice::from_mut(one),
+            None => &mut [],
+        };
+        let mut has_some = false;
+        for value in given {
+            if let Value::String(url) = value {
+                let shown = without_user(url);
+                has_some |= shown != *url;
+                *url = shown;
+            }
+        }
+        hidden.extend(has_some.then(|| format!("{place}{name}")));
+    }
+    hidden
 }
 
 /// Where a list of pages goes on, as text.
@@ -545,5 +592,17 @@ mod tests {
         assert_eq!(without_headers(&mut options, "webhook."), ["webhook.headers.Authorization"]);
         assert_eq!(Value::from(options), json!({"formats": []}));
         assert!(without_headers(&mut Map::new(), "").is_empty());
+    }
+
+    #[test]
+    fn of_names_and_passwords_it_is_told_where_they_were() {
+        let mut body =
+            fields(json!({"url": "https://x.test/?a", "urls": ["https://me:hush@x.test/a", "https://x.test/b"]}));
+        assert_eq!(without_users(&mut body, "webhook."), ["webhook.urls"]);
+        assert_eq!(
+            Value::from(body),
+            json!({"url": "https://x.test/?a", "urls": ["https://x.test/a", "https://x.test/b"]})
+        );
+        assert!(without_users(&mut Map::new(), "").is_empty());
     }
 }

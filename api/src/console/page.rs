@@ -273,7 +273,7 @@ pub async fn history(app: AppData, request: HttpRequest, path: Path<(String, Str
     let work = app.clone();
     let (history, whole) = app
         .beside_database(async move {
-            let (rows, whole) = history::of_address(&work.db, page.team_id, &page.url, work.db.now()).await?;
+            let (rows, whole) = history::of_address(&work.db, &page, work.db.now()).await?;
             let mut history = Vec::new();
             for row in rows {
                 let document = match documents::by_page(&work.db, &work.blobs, row.id).await {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weir_shared::clock;
 use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::domain::target::without_user;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::contents::retention;
@@ -30,9 +31,9 @@ pub fn settle(caller: &Caller, options: &mut ScrapeOptions) -> ApiResult<()> {
     Ok(())
 }
 
-/// An address as lists and activity show it: `None` where nothing may be kept.
+/// An address as lists and activity have it: without a name and a password, and `None` where nothing may be kept.
 pub fn shown(options: &ScrapeOptions, url: &str) -> Option<String> {
-    (!options.zero_retention).then(|| url.to_owned())
+    (!options.zero_retention).then(|| without_user(url))
 }
 
 /// Takes out of the rows what has been delivered. A failure is made good by the sweeper, some minutes later.

@@ -58,9 +58,11 @@ pub(super) fn thread_busy() -> ApiError {
 /// 402 without funds, 409 when another call has taken its place in the thread meanwhile.
 pub(super) async fn accept(app: &App, caller: &Caller, wanted: &Wanted<'_>) -> ApiResult<JobId> {
     let (id, now, team) = (JobId::new(), app.db.now(), caller.team_id());
-    let hint = wanted.spec.urls().first().map(String::as_str).or(wanted.spec.prompt()).unwrap_or_default();
-    let hint: String = hint.chars().take(TARGET).collect();
-    let target = retention::shown(wanted.scrape, &hint);
+    let target = match wanted.spec.urls().first() {
+        Some(url) => retention::shown(wanted.scrape, url),
+        None => wanted.spec.prompt().filter(|_| !wanted.scrape.zero_retention).map(str::to_owned),
+    };
+    let target: Option<String> = target.map(|text| text.chars().take(TARGET).collect());
     let job = NewJob {
         id,
         team,

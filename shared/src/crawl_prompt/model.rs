@@ -8,6 +8,7 @@ use url::Url;
 
 use super::{PromptError, PromptOptions, judge};
 use crate::clock;
+use crate::domain::target::without_user;
 use crate::llm::{Allowance, Asker, ModelError, Question, Role, TokenMeter, optional, strict_object};
 
 /// Bound on both tries together.
@@ -31,7 +32,8 @@ const SYSTEM: &str = "You turn a person's description of a web crawl into crawle
 pub async fn read(model: &Asker, url: &Url, prompt: &str, meter: &TokenMeter) -> Result<PromptOptions, PromptError> {
     let time = Allowance::until(clock::deadline(PATIENCE));
     let schema = schema();
-    let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];
+    let start = without_user(url.as_str());
+    let mut turns = vec![(Role::User, format!("Start page: {start}\n\nDescription of the crawl:\n{prompt}"))];
     let mut wrong = None;
     for _ in 0..2 {
         let question = Question {

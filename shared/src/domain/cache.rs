@@ -22,7 +22,7 @@ use url::Url;
 
 use super::scrape::{CacheOptions, Format, LOCKDOWN_MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use super::screenshot::Screenshot;
-use super::target::fetch_url;
+use super::target::{fetch_url, has_user};
 use crate::clock::APART_MS;
 use crate::ids::TeamId;
 use crate::time::Timestamp;
@@ -143,7 +143,7 @@ impl Place {
         }
         let url = normal(fetch_url(url).ok()?);
         // Others must not even learn that it was asked for: it holds words of the caller's own.
-        let is_private = !url.username().is_empty() || url.password().is_some() || !options.sites.is_empty();
+        let is_private = has_user(&url) || !options.sites.is_empty();
         let way = (
             2,
             is_private.then_some(team),

@@ -105,7 +105,7 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "title": texts, "description": texts, "language": texts, "keywords": texts,
-            "sourceURL": {"type": "string", "description": "The address exactly as it was asked for."},
+            "sourceURL": {"type": "string", "description": "The address as it was asked for, without a name and a password."},
             "url": {"type": "string", "description": "The address after redirects."},
             "statusCode": {"type": "integer", "description": "HTTP status of the page."},
             "error": {"type": "string", "description": "Why the page is not what was asked for: its status is an error, or its document is lost."},

@@ -13,7 +13,7 @@ use super::crawl::address::{bare_host, plain};
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
 use super::location::Location;
 use super::site_rules::SiteRules;
-use super::target::fetch_url;
+use super::target::{fetch_url, strip_user};
 use crate::ids::JobId;
 
 /// Most links of a map, and how many it answers when it is not told (spec 8).
@@ -130,11 +130,7 @@ impl MapScope {
         if self.strip_query {
             url.set_query(None);
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            // Both succeed for every address that can have a user and a password.
-            let _ = url.set_username("");
-            let _ = url.set_password(None);
-        }
+        strip_user(&mut url);
         url
     }
 

@@ -172,14 +172,14 @@ impl CreateSession {
 }
 
 /// Reads the body of `POST /v2/browser` (spec 4.1, wire 8.1). It is not strict (wire 2.2): what nobody here
-/// knows is named in the warning.
+/// knows is named in the warning, and `null` stands for absent.
 ///
 /// # Errors
 /// Every wrong field; or an option that is not available yet and that the caller would miss in the answer.
 pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
     let mut issues = Issues::default();
     let mut recording = None;
-    let session = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+    let session = Fields::open(body, Path::new(), &mut issues).map(Fields::nulls_are_absent).map(|mut fields| {
         let ttl = fields.integer("ttl", TTL).unwrap_or(DEFAULT_TTL);
         let activity_ttl = fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL);
         let stream_web_view = fields.bool("streamWebView").unwrap_or(true);
@@ -213,13 +213,13 @@ pub struct ExecuteRequest {
     pub warning: Option<String>,
 }
 
-/// Reads the body of `POST /v2/browser/{id}/execute` (spec 4.4). It is not strict (wire 2.2).
+/// Reads the body of `POST /v2/browser/{id}/execute` (spec 4.4). It is not strict (wire 2.2), and `null` stands for absent.
 ///
 /// # Errors
 /// Every wrong field.
 pub fn parse_execute(body: &Value) -> Result<ExecuteRequest, ValidationError> {
     let mut issues = Issues::default();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+    let request = Fields::open(body, Path::new(), &mut issues).map(Fields::nulls_are_absent).map(|mut fields| {
         let request = ExecuteRequest {
             code: read_code(&mut fields).unwrap_or_default(),
             language: read_language(&mut fields),
@@ -331,6 +331,11 @@ mod tests {
         assert_eq!(session, expected);
         let session = parse_create(&json!({"profile": {"name": "p", "saveChanges": null}})).unwrap();
         assert!(session.profile.unwrap().save_changes, "the default");
+        let nulls = json!({"ttl": null, "activityTtl": null, "streamWebView": null, "profile": null,
+            "recordSession": null, "blockAds": null, "location": null, "origin": null, "integration": null});
+        assert_eq!(parse_create(&nulls).unwrap(), parse_create(&json!({})).unwrap(), "null is absent (wire 2.2)");
+        let code = parse_execute(&json!({"code": "1", "language": null, "timeout": null})).unwrap();
+        assert_eq!((code.language, code.timeout), (Language::Node, DEFAULT_EXECUTE_TIMEOUT));
     }
 
     #[test]
@@ -340,7 +345,6 @@ mod tests {
             (json!({"ttl": 3601}), json!(["ttl"])),
             (json!({"ttl": 60.5}), json!(["ttl"])),
             (json!({"ttl": "60"}), json!(["ttl"])),
-            (json!({"ttl": null}), json!(["ttl"])),
             (json!({"activityTtl": 9}), json!(["activityTtl"])),
             (json!({"activityTtl": 3601}), json!(["activityTtl"])),
             (json!({"streamWebView": "yes"}), json!(["streamWebView"])),

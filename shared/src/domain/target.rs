@@ -72,19 +72,75 @@ pub fn named_origins(requested: &str) -> Vec<Origin> {
     origins
 }
 
-/// An address as everybody may see it: without a name and a password in it. Other texts stay as they are.
-pub fn without_user(text: &str) -> String {
-    let url = fetch_url(text).ok().filter(|url| !url.username().is_empty() || url.password().is_some());
-    let Some(mut url) = url.filter(|_| !text.contains(char::is_whitespace)) else { return text.to_owned() };
+/// Whether an address has a name or a password in it.
+pub fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// Takes a name and a password out of an address.
+pub fn strip_user(url: &mut Url) {
     // Neither is refused for an address with a host.
     let _ = (url.set_username(""), url.set_password(None));
+}
+
+/// An address as it is answered, told and shown: without a name and a password in it, which are for its origin alone. Other
+/// texts stay as they are, also names of files such as `report@2.pdf`.
+pub fn without_user(text: &str) -> String {
+    if !text.contains('@') || text.contains(char::is_whitespace) {
+        return text.to_owned();
+    }
+    let is_address = |url: &Url| has_user(url) && (url.password().is_some() || has_scheme(text));
+    let Some(mut url) = fetch_url(text).ok().filter(is_address) else { return text.to_owned() };
+    strip_user(&mut url);
     url.into()
+}
+
+/// The name and the password in an address that a caller gave, and the origins that it names: they go there alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    named: Vec<Origin>,
+    /// With both in it.
+    url: Url,
+}
+
+impl Login {
+    /// Of an address as requested. `None`: it has neither.
+    pub fn of(requested: &str) -> Option<Self> {
+        // Every page of every job is asked for, and few of them with a password.
+        let url = if requested.contains('@') { fetch_url(requested).ok()? } else { return None };
+        has_user(&url).then(|| Self { named: named_origins(requested), url })
+    }
+
+    /// Whether an address is asked for with them: it is of a named origin and has none of its own.
+    pub fn is_for(&self, url: &Url) -> bool {
+        !has_user(url) && self.named.contains(&url.origin())
+    }
+
+    /// The address with them, where it is asked for so.
+    pub fn put(&self, mut url: Url) -> Url {
+        if self.is_for(&url) {
+            // Neither is refused for an address with a host.
+            let _ = (url.set_username(self.url.username()), url.set_password(self.url.password()));
+        }
+        url
+    }
+
+    /// The same for an address as text. `None`: it is asked for as it stands.
+    pub fn put_into(&self, url: &str) -> Option<String> {
+        let url = fetch_url(url).ok().filter(|url| self.is_for(url))?;
+        Some(self.put(url).into())
+    }
 }
 
 /// The one of these addresses that names the origin of `url`.
 pub fn naming<'a>(given: &'a [String], url: &str) -> Option<&'a str> {
     let origin = fetch_url(url).ok()?.origin();
     given.iter().map(String::as_str).find(|given| named_origins(given).contains(&origin))
+}
+
+/// An address with the name and the password of the first of these that gives some to its origin. `None`: none does.
+pub fn with_user_of(given: &[String], url: &str) -> Option<String> {
+    given.iter().find_map(|given| Login::of(given)?.put_into(url))
 }
 
 /// `name:` at the start is a scheme unless digits follow: then it is a host with its port.
@@ -121,6 +177,13 @@ fn has_top_level_domain(name: &str) -> bool {
     })
 }
 
+/// A URL that was judged well as it is kept: as it was given. One with a name in it has its scheme, by which it is told from
+/// other texts wherever it is shown ([`without_user`]).
+pub(super) fn kept(text: &str) -> String {
+    let is_bare = text.contains('@') && !has_scheme(text.trim()) && fetch_url(text).is_ok_and(|url| has_user(&url));
+    if is_bare { format!("http://{}", text.trim()) } else { text.to_owned() }
+}
+
 /// Reads a required URL; `None`, with an issue, when it is missing or wrong.
 pub(super) fn read(fields: &mut Fields<'_, '_>, name: &'static str, context: RequestContext<'_>) -> Option<String> {
     let value = fields.required(name)?;
@@ -140,7 +203,7 @@ pub(super) fn read_value(
         return None;
     };
     match check(text, context) {
-        Ok(()) => Some(text.to_owned()),
+        Ok(()) => Some(kept(text)),
         Err(UrlProblem::Malformed) => {
             issues.format(path, "url", UrlProblem::Malformed.to_string());
             None
@@ -163,11 +226,43 @@ mod tests {
             ("https://alice:pw@a.test/x?y=z@b#c", "https://a.test/x?y=z@b#c"),
             ("http://alice@a.test", "http://a.test/"),
             ("alice:123@a.test/x", "http://a.test/x"),
+            ("icon@2x.png", "icon@2x.png"),
             ("http://A.test/a@b", "http://A.test/a@b"),
             ("what is at http://alice:pw@a.test/ now", "what is at http://alice:pw@a.test/ now"),
             ("", ""),
         ] {
             assert_eq!(without_user(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_and_a_password_go_to_the_origin_of_their_address_alone() {
+        let login = Login::of("https://alice:p%40w@a.test/start").unwrap();
+        for (url, asked) in [
+            ("https://a.test/x?y#z", Some("https://alice:p%40w@a.test/x?y#z")),
+            ("https://A.test:443/x", Some("https://alice:p%40w@a.test/x")),
+            ("https://bob@a.test/x", None),
+            ("http://a.test/x", None),
+            ("https://a.test:8443/x", None),
+            ("https://b.a.test/x", None),
+            ("https://b.test/x", None),
+            ("not an address", None),
+        ] {
+            assert_eq!(login.put_into(url).as_deref(), asked, "{url}");
+        }
+        assert_eq!(Login::of("https://a.test/x@y"), None);
+        assert_eq!(Login::of("https://a.test/"), None);
+    }
+
+    #[test]
+    fn an_address_with_a_name_is_kept_with_its_scheme() {
+        for (given, kept) in
+            [("token@a.test/x", "http://token@a.test/x"), ("a.test/x@y", "a.test/x@y"), ("a.test", "a.test")]
+        {
+            let mut issues = Issues::default();
+            let read = read_value(&Value::from(given), Path::new(), RequestContext::ANYWHERE, &mut issues);
+            assert_eq!(read.as_deref(), Some(kept), "{given}");
+            assert!(!without_user(kept).contains("token"));
         }
     }
 

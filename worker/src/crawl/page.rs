@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use url::Url;
 use weir_shared::domain::crawl::scope::CrawlScope;
-use weir_shared::domain::target::fetch_url;
+use weir_shared::domain::target::{fetch_url, strip_user};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::work::page::end::{Encoded, Outcome};
 use weir_shared::store::work::page::rows::SITEMAP_IDX;
@@ -24,9 +24,12 @@ use crate::site::{Robots, SiteRoute};
 /// Works on a claimed page, or on the step that reads the sitemaps.
 pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     let PageTask { context, page, .. } = task;
-    let Ok(url) = fetch_url(&page.url) else {
+    let Ok(mut url) = fetch_url(&page.url) else {
         return Outcome::Failed { code: ErrorCode::Site, error: "The URL is not valid.".to_owned(), credits: 0 };
     };
+    // A page is known by its address alone. What robots.txt is asked for with is the caller's, and not a link's.
+    strip_user(&mut url);
+    let signed = task.spec.crawl.as_ref().map_or_else(|| url.clone(), |crawl| crawl.signed(url.clone()));
     let sites = &task.options().sites;
     let refused =
         format!("The site {} is blocked by the lists of threatProtection.", url.host_str().unwrap_or_default());
@@ -51,7 +54,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     }
     // For what is kept of the page nothing is asked of the site, robots.txt neither: what is known of it counts.
     if let Some(stored) = attempt_stored(task).await {
-        let robots = context.process.robots.known(&url, &route).filter(|_| !scope.options().ignore_robots_txt);
+        let robots = context.process.robots.known(&signed, &route).filter(|_| !scope.options().ignore_robots_txt);
         let at_end = RobotsAtEnd { route: &route, is_stored: true };
         return end(task, scope, url, robots, at_end, stored).await;
     }
@@ -60,7 +63,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     }
     let robots = match scope.options().ignore_robots_txt {
         true => None,
-        false => Some(context.process.robots.get(&url, &route).await),
+        false => Some(context.process.robots.get(&signed, &route).await),
     };
     let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
     if forbids(rules.as_ref(), &url) {

@@ -47,9 +47,11 @@ pub async fn run(task: &PageTask, scope: &Arc<CrawlScope>, route: SiteRoute) -> 
         (false, true) => Asking::OnceAnHour,
         (false, false) => Asking::Always,
     };
+    let crawl = task.spec.crawl.as_ref();
+    let base = crawl.map_or_else(|| scope.base().clone(), |crawl| crawl.signed(scope.base().clone()));
     let robots = match asking {
-        Asking::Nobody => context.process.robots.known(scope.base(), &route).unwrap_or_default(),
-        _ => context.process.robots.get(scope.base(), &route).await,
+        Asking::Nobody => context.process.robots.known(&base, &route).unwrap_or_default(),
+        _ => context.process.robots.get(&base, &route).await,
     };
     let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));
     let mut bounds = Bounds::until(clock::deadline(PATIENCE));
@@ -64,11 +66,12 @@ pub async fn run(task: &PageTask, scope: &Arc<CrawlScope>, route: SiteRoute) -> 
         fetcher: context.process.fetcher.clone(),
         route,
         headers: Arc::default(),
+        login: crawl.and_then(|crawl| crawl.login.clone()),
         cache: Some(cache.clone()),
         asking,
     };
     let (sender, batches) = mpsc::channel(AHEAD);
-    let starts = sitemap::starts(&robots, scope.base());
+    let starts = sitemap::starts(&robots, &base);
     let walk = sitemap::collect(&source, starts, bounds, sender);
     let (walk, added) = tokio::join!(walk, take_in(context, page, scope, (rules, sites), batches));
     cache.put(walk.fresh).await;

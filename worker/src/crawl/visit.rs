@@ -21,7 +21,7 @@ pub struct Visit {
     pub end_rules: Option<RobotsRules>,
     /// Sites that links do not lead to.
     pub sites: SiteRules,
-    /// As asked for.
+    /// As asked for, without a name and a password.
     pub url: Url,
     /// The site answered with an error.
     pub is_error: bool,
@@ -42,11 +42,6 @@ impl Visit {
             scope = self.settle(&harvest.url, &mut discovery);
         }
         let is_wanted = self.is_wanted(&scope, &harvest.url, &mut discovery);
-        if self.is_start && !(self.url.username().is_empty() && self.url.password().is_none()) {
-            let text = "The name and password in the start page's address were sent for that page alone: the other pages \
-                were asked for without them. An Authorization header in scrapeOptions goes to all pages of the site.";
-            warn(&mut discovery, text);
-        }
         let own = scope.key(&self.url);
         let mut keys = HashSet::from([own]);
         if is_wanted {

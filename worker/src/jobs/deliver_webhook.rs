@@ -19,6 +19,7 @@ use weir_shared::domain::document_v1::shaped;
 use weir_shared::domain::header_rules::may_carry;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::monitor::{CheckStatus, PageStatus};
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::fault::FaultPoint;
 use weir_shared::ids::{CheckId, DeliveryId, JobId, TeamId};
@@ -364,8 +365,9 @@ async fn body_of_check(db: &Db, spec: &WebhookSpec, delivery: &ClaimedDelivery) 
 
 /// What is told of a page of a check.
 fn told_of_page(check: &CheckRow, page: &CheckPageRow) -> StoreResult<Value> {
-    let mut told = json!({"monitorId": check.monitor_id, "checkId": check.id, "url": page.url, "status": page.status,
-        "previousScrapeId": page.previous_scrape_id, "currentScrapeId": page.current_scrape_id, "error": page.error});
+    let mut told = json!({"monitorId": check.monitor_id, "checkId": check.id, "url": without_user(&page.url),
+        "status": page.status, "previousScrapeId": page.previous_scrape_id, "currentScrapeId": page.current_scrape_id,
+        "error": page.error});
     let detail: Value = serde_json::from_str(page.detail()?.get())?;
     if let Some(judgement) = detail.get("judgment") {
         told["isMeaningful"] = judgement["meaningful"].clone();

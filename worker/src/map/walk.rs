@@ -12,6 +12,7 @@ use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
 use weir_shared::domain::map::{MapOptions, MapScope, site_of};
+use weir_shared::domain::target::Login;
 use weir_shared::ids::TeamId;
 use weir_shared::store::StoreError;
 use weir_shared::store::contents::cache;
@@ -46,6 +47,8 @@ pub struct Map<'a> {
     pub options: MapOptions,
     /// As asked for.
     pub url: Url,
+    /// What that says of the caller, for all that is asked of its origin.
+    pub login: Option<Login>,
     /// The address is a sitemap by its name: then it is the one to read, and no page is.
     pub names_sitemap: bool,
     pub scope: MapScope,
@@ -94,6 +97,7 @@ impl Map<'_> {
             fetcher: self.context.process.fetcher.clone(),
             route: self.route.clone(),
             headers: Arc::clone(&self.headers),
+            login: self.login.clone(),
             cache: self.cache(),
             asking: Asking::Always,
         };
@@ -170,7 +174,12 @@ impl Map<'_> {
     /// Reads a page of the site.
     pub async fn visit(&self, url: &Url) -> Result<Visited, FetchError> {
         let deadline = self.deadline.min(clock::deadline(PAGE_PATIENCE));
-        page::visit(self.context, url, &self.headers, &self.route, self.team, deadline).await
+        page::visit(self.context, &self.signed(url), &self.headers, &self.route, self.team, deadline).await
+    }
+
+    /// An address as it is asked for.
+    fn signed(&self, url: &Url) -> Url {
+        self.login.as_ref().map_or_else(|| url.clone(), |login| login.put(url.clone()))
     }
 
     fn add_page(&self, page: &Visited, own: Origin, linked: Origin) {
@@ -242,9 +251,16 @@ impl Map<'_> {
         }
         let until = self.deadline.min(clock::deadline(FURTHER_PATIENCE));
         if start.is_scripted
-            && let Some(rendered) =
-                page::render(self.context, &start.url, &self.headers, &self.options, &self.route, self.team, until)
-                    .await
+            && let Some(rendered) = page::render(
+                self.context,
+                &self.signed(&start.url),
+                &self.headers,
+                &self.options,
+                &self.route,
+                self.team,
+                until,
+            )
+            .await
         {
             self.add_page(&rendered, Origin::Start, Origin::Page);
         }

@@ -10,7 +10,7 @@ use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::map::{CREDITS, Link, MAX_LIMIT, MapOptions, MapScope};
-use weir_shared::domain::target::fetch_url;
+use weir_shared::domain::target::{Login, fetch_url};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::TeamId;
@@ -162,7 +162,8 @@ fn prepare<'a>(
     let enough = if options.search.is_some() { MAX_LIMIT as usize } else { options.limit };
     let links = Mutex::new(LinkSet::new(scope.clone(), filter, enough));
     let headers = Arc::new(CallerHeaders::new(Some(asked), &options.headers));
-    Ok(Map { context, team, url, names_sitemap, scope, route, headers, deadline, links, options })
+    let login = Login::of(asked);
+    Ok(Map { context, team, url, login, names_sitemap, scope, route, headers, deadline, links, options })
 }
 
 /// The page itself, where it was read. Without it the sitemaps must do, and where nothing at all came of the site the

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use weir_shared::domain::monitor::PageStatus;
+use weir_shared::domain::target::without_user;
 use weir_shared::ids::PageId;
 use weir_shared::store::StoreResult;
 use weir_shared::store::monitors::pages::{Detail, Found, Known};
@@ -149,7 +150,7 @@ pub(super) fn gone(url: String, scrape: Option<PageId>, target: &str) -> StoreRe
     Ok(Found {
         id: PageId::new(),
         target_id: target.to_owned(),
-        url,
+        url: without_user(&url),
         status: PageStatus::Removed,
         previous_scrape_id: scrape,
         current_scrape_id: None,

@@ -9,6 +9,7 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::domain::monitor::{Billing, CheckMove, ORIGIN, Progress, Target, What, tracked};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::domain::target::without_user;
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::queue;
 use weir_shared::store::accounts::activity::{self, Entry};
@@ -37,6 +38,8 @@ const PAGES: i64 = 1_000;
 struct Begun {
     target: Target,
     options: ScrapeOptions,
+    /// The first address, as lists show it.
+    shown: String,
 }
 
 /// A check that is about to begin.
@@ -217,13 +220,18 @@ fn begin(monitor: &MonitorRow, target: Target, goal: Option<&str>) -> Begun {
         }
         What::Search(_) => ScrapeOptions::default(),
     };
-    Begun { target, options }
+    let shown = match &target.what {
+        What::Scrape { urls, .. } => urls.first().map(|url| without_user(url)).unwrap_or_default(),
+        What::Crawl { url, .. } => without_user(url),
+        What::Search(_) => String::new(),
+    };
+    Begun { target, options, shown }
 }
 
 /// Pages that are to wait at once, and the credits that a team must have for a beginning.
 fn need(begun: &[Begun]) -> (i64, i64) {
     let (mut pages, mut credits) = (0, 0_i64);
-    for Begun { target, options } in begun {
+    for Begun { target, options, .. } in begun {
         let own = match &target.what {
             What::Scrape { urls, .. } => urls.len() as i64,
             What::Crawl { crawl, .. } => crawls::first_pages(crawl),
@@ -263,15 +271,11 @@ impl Beginning<'_> {
     /// The jobs of its `targets`.
     fn jobs(&self, targets: &[Progress], now: Timestamp, expires_at: Timestamp) -> Vec<TargetJob<'_>> {
         let mut jobs = Vec::with_capacity(targets.len());
-        for (Begun { target, options }, progress) in self.begun.iter().zip(targets) {
+        for (Begun { target, options, shown }, progress) in self.begun.iter().zip(targets) {
             let Some(id) = progress.job else { continue };
-            let (kind, url, total, crawl): (_, _, _, Option<&CrawlOptions>) = match &target.what {
-                What::Scrape { urls, .. } => {
-                    (JobKind::Batch, urls.first().map(String::as_str).unwrap_or_default(), urls.len() as i64, None)
-                }
-                What::Crawl { url, crawl, .. } => {
-                    (JobKind::Crawl, url.as_str(), crawls::first_pages(crawl), Some(crawl))
-                }
+            let (kind, total, crawl): (_, _, Option<&CrawlOptions>) = match &target.what {
+                What::Scrape { urls, .. } => (JobKind::Batch, urls.len() as i64, None),
+                What::Crawl { crawl, .. } => (JobKind::Crawl, crawls::first_pages(crawl), Some(crawl)),
                 What::Search(_) => continue,
             };
             let at_once = |crawl: &CrawlOptions| if crawl.delay.is_some() { Some(1) } else { crawl.max_concurrency };
@@ -281,7 +285,7 @@ impl Beginning<'_> {
                 key: self.monitor.api_key_id,
                 kind,
                 options,
-                target: url,
+                target: shown,
                 origin: Some(ORIGIN),
                 max_concurrency: crawl.and_then(at_once),
                 webhook: None,

@@ -42,7 +42,7 @@ async fn look(task: &PageTask) -> Result<Vec<Found>, PageError> {
     if process.settings.cache_size == 0 {
         return Ok(Vec::new());
     }
-    let lookup = cache::lookup(&task.page.url, task.options(), task.page.team_id, process.db.now());
+    let lookup = cache::lookup(&task.address(), task.options(), task.page.team_id, process.db.now());
     let Some(lookup) = lookup else { return Ok(Vec::new()) };
     refuse_unreadable(&task.context, task.options())?;
     match process.finder.find(lookup).await {

@@ -7,6 +7,7 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::pdf_blocks;
 use weir_shared::domain::price::{self, Bill};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::domain::target::without_user;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::MonitorId;
 use weir_shared::store::contents::derived::{Derived, Piece};
@@ -214,7 +215,7 @@ impl Draft {
         let (page, response) = (&task.page, &self.response);
         let meta = &mut self.document.metadata;
         let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
-        put("sourceURL", json!(page.url));
+        put("sourceURL", json!(without_user(&page.url)));
         put("url", json!(response.url.as_str()));
         put("statusCode", json!(response.status));
         put("scrapeId", json!(page.id));

@@ -86,7 +86,8 @@ impl PageRequest {
     /// # Errors
     /// When the address cannot be asked for.
     pub fn new(page: &Claimed, spec: &JobSpec, route: ProxyRoute) -> Result<Self, PageError> {
-        let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
+        let url =
+            fetch_url(&spec.asked(&page.url)).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
         let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
         let begins_at_home = caller.has_secrets_for(&url);
         Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home, stored: None })

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use weir_shared::domain::cache::{self, Head, Parts};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::domain::target::without_user;
 use weir_shared::store::contents::cache::{Content, Found, PartsOf};
 use weir_shared::store::contents::version::Version;
 
@@ -110,8 +111,8 @@ impl Answer {
         let (page, room) = (&task.page, task.context.process.settings.cache_size);
         let parts: PartsOf<'_> = [&self.body, &self.dom, &self.shot, &self.branding].map(Option::as_deref);
         self.head.parts = Parts::of(&parts);
-        let places = cache::places(&page.url, task.options(), page.team_id, &self.head)?;
-        match Version::pack(places, &page.url, &self.head, &parts) {
+        let places = cache::places(&task.address(), task.options(), page.team_id, &self.head)?;
+        match Version::pack(places, &without_user(&page.url), &self.head, &parts) {
             // One page must not take the room of all others.
             Ok(version) => version.filter(|version| version.packed <= room / SHARE).map(Box::new),
             Err(error) => {

@@ -1,5 +1,6 @@
 //! A claimed page together with its job and its worker: what every step from the request to the document works on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use url::Url;
@@ -32,6 +33,12 @@ impl PageTask {
     /// What the caller asked for.
     pub fn options(&self) -> &ScrapeOptions {
         &self.spec.options
+    }
+
+    /// The address that it is asked for by, with the name and the password that its caller gave for it. What is kept of it goes
+    /// by this one; what is answered and told of it, by [`Claimed::url`] without them.
+    pub fn address(&self) -> Cow<'_, str> {
+        self.spec.asked(&self.page.url)
     }
 
     /// Whose page it is, where teams share something.

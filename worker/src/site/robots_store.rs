@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use url::Url;
+use url::{Position, Url};
 use weir_shared::clock;
 
 use super::robots::{self, Robots};
@@ -71,18 +71,18 @@ impl RobotsStore {
     }
 
     /// The robots.txt of the origin of `url`, from memory when it was read in the last hours. Many who ask at once
-    /// wait for one fetch. Never fails: see the module.
+    /// wait for one fetch. Never fails: see the module. One that is asked for with a name and a password is for those alone.
     pub async fn get(&self, url: &Url, route: &SiteRoute) -> Arc<Robots> {
-        let origin = url.origin().ascii_serialization();
+        let origin = place_of(url);
         for _ in 0..TRIES {
-            let cell = self.cell(&origin);
+            let cell = self.cell(origin);
             let known = cell.get_or_init(|| self.fetch(url, route)).await.clone();
             if known.refused.is_none_or(|host| !route.sites.allows_host(&host)) {
-                self.weigh(&origin, &cell, known.robots.weight());
+                self.weigh(origin, &cell, known.robots.weight());
                 return known.robots;
             }
             // Somebody else has blocked where it lies.
-            self.forget_file(&origin, &cell);
+            self.forget_file(origin, &cell);
         }
         self.fetch(url, route).await.robots
     }
@@ -90,14 +90,14 @@ impl RobotsStore {
     /// The same where it is known already, without asking the site.
     pub fn known(&self, url: &Url, route: &SiteRoute) -> Option<Arc<Robots>> {
         let kept = self.lock();
-        let known = kept.files.get(&url.origin().ascii_serialization())?.file.get()?;
+        let known = kept.files.get(place_of(url))?.file.get()?;
         let is_allowed = known.refused.as_ref().is_none_or(|host| !route.sites.allows_host(host));
         (is_allowed && known.until > clock::instant()).then(|| Arc::clone(&known.robots))
     }
 
     /// Forgets the origin's file, so that the next one who asks gets a fresh one.
     pub fn forget(&self, url: &Url) {
-        self.lock().remove(&url.origin().ascii_serialization());
+        self.lock().remove(place_of(url));
     }
 
     fn forget_file(&self, origin: &str, file: &Arc<OnceCell<Known>>) {
@@ -159,10 +159,7 @@ impl RobotsStore {
     }
 
     async fn ask(&self, url: &Url, route: &SiteRoute) -> Result<Robots, FetchError> {
-        let Ok(mut at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
-        // The file is everybody's, so nobody's name and password ask for it. Neither fails for a URL of the web.
-        let _ = at.set_password(None);
-        let _ = at.set_username("");
+        let Ok(at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
         let headers = CallerHeaders::default();
         let deadline = clock::deadline(PATIENCE);
         let mut way = route.way();
@@ -186,6 +183,11 @@ impl RobotsStore {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a file is kept by: the origin, and the name and the password that it is asked for with.
+fn place_of(url: &Url) -> &str {
+    &url[..Position::BeforePath]
 }
 
 #[cfg(test)]
@@ -263,6 +265,21 @@ mod tests {
         for route in [&SiteRoute::default(), &strict] {
             assert!(!store.get(&url, route).await.rules("x").allows("/shut"));
             assert_eq!(asked.load(Ordering::SeqCst), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_asked_for_with_a_password_is_for_nobody_else() {
+        let (url, asked) = site(answer("200 OK", "User-agent: *\nDisallow: /shut")).await;
+        let (store, route) = (store(), SiteRoute::default());
+        let with = |user: &str| {
+            let mut url = url.clone();
+            url.set_username(user).and_then(|()| url.set_password(Some("secret"))).expect("an address of the web");
+            url
+        };
+        for (of, count) in [(with("me"), 1), (with("me"), 1), (url.clone(), 2), (with("you"), 3), (url.clone(), 3)] {
+            store.get(&of, &route).await;
+            assert_eq!(asked.load(Ordering::SeqCst), count, "{of}");
         }
     }
 

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::map::site_of;
+use weir_shared::domain::target::Login;
 use weir_shared::ids::TeamId;
 use weir_shared::shares::{Common, Shares};
 use weir_shared::{blocking, clock};
@@ -61,6 +62,8 @@ pub struct Source {
     pub route: SiteRoute,
     /// A caller's own headers; with any, nothing is cached.
     pub headers: Arc<CallerHeaders>,
+    /// What the caller's address says of it: the files of its origin are asked for with that, and kept so.
+    pub login: Option<Login>,
     /// Absent: every file is fetched.
     pub cache: Option<SitemapCache>,
     pub asking: Asking,
@@ -223,6 +226,10 @@ struct FileEnd {
 
 async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sender<Batch>) -> FileEnd {
     let Todo { number, url, depth } = todo;
+    let url = match &source.login {
+        Some(login) => login.put(url),
+        None => url,
+    };
     let mut end = FileEnd { number, depth, ending: None, children: Vec::new(), fresh: None, absent: None };
     let cache = source.cache.as_ref().filter(|_| source.headers.is_empty());
     if let Some(cache) = cache

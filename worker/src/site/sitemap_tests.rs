@@ -46,7 +46,15 @@ fn source() -> Source {
     let guard = AddressGuard::new(vec!["127.0.0.0/8".parse().expect("a net")], HashMap::new());
     let fetcher = HttpFetcher::new(guard, FetchConfig::default()).expect("a fetcher");
     let team = TeamId::new();
-    Source { team, fetcher, route: SiteRoute::default(), headers: Arc::default(), cache: None, asking: Asking::Always }
+    Source {
+        team,
+        fetcher,
+        route: SiteRoute::default(),
+        headers: Arc::default(),
+        login: None,
+        cache: None,
+        asking: Asking::Always,
+    }
 }
 
 async fn walk(base: &Url, start: &str, bounds: Bounds) -> (Vec<String>, Walk) {

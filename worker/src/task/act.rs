@@ -6,6 +6,7 @@ use serde_json::json;
 use weir_shared::clock;
 use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::search::{self, Query, Source};
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::task::StepKind;
 use weir_shared::guests::Urgency;
 use weir_shared::llm::Spent;
@@ -71,7 +72,7 @@ pub(super) async fn search(
     })
 }
 
-/// Lists the addresses of a site.
+/// Lists the addresses of a site. `url`: with what the task's own addresses say of the caller.
 pub(super) async fn map(
     journal: &Journal,
     key: &str,
@@ -81,7 +82,7 @@ pub(super) async fn map(
     let step = Step {
         key,
         kind: StepKind::Map,
-        says: json!({ "url": url, "search": options.search }),
+        says: json!({ "url": without_user(url), "search": options.search }),
         credits: map::CREDITS,
         repeats: true,
         lost: Spent::default(),

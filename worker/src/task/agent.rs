@@ -12,7 +12,7 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::map::MapOptions;
 use weir_shared::domain::reach::{Reach, compared};
-use weir_shared::domain::target::fetch_url;
+use weir_shared::domain::target::{fetch_url, with_user_of, without_user};
 use weir_shared::domain::task::{
     AT_ONCE, AgentMode, AgentSpec, MAX_PAGES, MAX_TIME_MS, READING, StopReason, TURN, TaskOutcome,
 };
@@ -53,6 +53,8 @@ struct Past {
 struct Agent<'a> {
     journal: &'a Journal,
     spec: &'a AgentSpec,
+    /// The addresses that it was given, as the model is shown them.
+    given: Vec<String>,
     reach: Reach,
     judge: Option<Schema>,
     past: Vec<Past>,
@@ -68,6 +70,8 @@ struct Agent<'a> {
 /// Drives an agent. One that meets a bound ends with what it has.
 pub(super) async fn run(journal: &Journal, spec: &AgentSpec) -> Result<TaskOutcome, Halt> {
     let words = spec.words();
+    // What they say of the caller is for their sites, and not for the model.
+    let given: Vec<String> = spec.urls.iter().map(|url| without_user(url)).collect();
     let judge = match spec.schema.as_ref().map(Schema::new).transpose() {
         Ok(judge) => judge,
         Err(why) => return Ok(TaskOutcome::failed(StopReason::Failed, why)),
@@ -75,11 +79,12 @@ pub(super) async fn run(journal: &Journal, spec: &AgentSpec) -> Result<TaskOutco
     let mut agent = Agent {
         journal,
         spec,
-        reach: Reach::new(&spec.urls, &words, spec.strict),
+        reach: Reach::new(&given, &words, spec.strict),
         judge,
         past: Vec::new(),
         read: Vec::new(),
-        seen: format!("{words}\n{}\n", spec.urls.join("\n")),
+        seen: format!("{words}\n{}\n", given.join("\n")),
+        given,
         partial: None,
         pages: 0,
     };
@@ -180,7 +185,7 @@ impl Agent<'_> {
         let spec = self.spec;
         let mut told = format!("The person's task:\n{}\n", spec.prompt);
         if !spec.urls.is_empty() {
-            told.push_str(&format!("Addresses that the person gave:\n{}\n", spec.urls.join("\n")));
+            told.push_str(&format!("Addresses that the person gave:\n{}\n", self.given.join("\n")));
         }
         if let Some(schema) = &spec.schema {
             told.push_str(&format!("`data` of your answer is to fit this JSON schema:\n{schema}\n"));
@@ -248,7 +253,10 @@ impl Agent<'_> {
             Err(why) => return Ok(why),
         };
         let options = self.map_options(search);
-        match act::map(self.journal, &format!("turn/{turn}/map"), url.as_str(), options).await? {
+        let asked = with_user_of(&self.spec.urls, url.as_str());
+        match act::map(self.journal, &format!("turn/{turn}/map"), asked.as_deref().unwrap_or(url.as_str()), options)
+            .await?
+        {
             Ok(links) => {
                 self.reach.saw(links.iter().map(String::as_str));
                 let shown: Vec<&str> = links.iter().map(String::as_str).take(MAPPED).collect();

@@ -9,7 +9,7 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::json_schema::{Schema, relaxed};
 use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::reach::compared;
-use weir_shared::domain::target::{fetch_url, naming};
+use weir_shared::domain::target::{fetch_url, naming, strip_user, without_user};
 use weir_shared::domain::task::{AT_ONCE, ExtractSpec, READING, StopReason, TaskOutcome};
 
 use super::act;
@@ -82,11 +82,15 @@ async fn addresses(journal: &Journal, spec: &ExtractSpec, warnings: &mut Vec<Str
     let mut known = HashSet::new();
     let mut urls = Vec::new();
     let mut add = |urls: &mut Vec<String>, url: &str| {
-        if let Ok(parsed) = fetch_url(url)
+        if let Ok(mut parsed) = fetch_url(url)
             && urls.len() < spec.limit
-            && known.insert(compared(&parsed))
         {
-            urls.push(url.to_owned());
+            strip_user(&mut parsed);
+            if !known.insert(compared(&parsed)) {
+                return;
+            }
+            // Each is asked for with what the given ones say of the caller; the task's steps are read by the team's keys.
+            urls.push(without_user(url));
         }
     };
     for (n, given) in spec.urls.iter().enumerate() {
@@ -103,7 +107,7 @@ async fn addresses(journal: &Journal, spec: &ExtractSpec, warnings: &mut Vec<Str
                 links.iter().filter(is_below).for_each(|link| add(&mut urls, link));
             }
             Err(why) => {
-                warnings.push(format!("{given} could not be mapped: {why}"));
+                warnings.push(format!("{} could not be mapped: {why}", without_user(given)));
                 add(&mut urls, base);
             }
         }

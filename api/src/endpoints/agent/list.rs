@@ -6,6 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::task::TaskSpec;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -116,7 +117,7 @@ pub async fn handle(
             settings: Settings::default(),
             status: word(job.status),
             options: Options {
-                urls: spec.urls,
+                urls: spec.urls.iter().map(|url| without_user(url)).collect(),
                 prompt: spec.prompt,
                 schema: spec.schema,
                 model: spec.model,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use weir_shared::domain::job::JobStatus;
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::task::{StopReason, TaskSpec};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -124,7 +125,7 @@ pub async fn handle(
             turn: row.turn,
             mode: spec.mode.map(|mode| mode.as_str()),
             prompt: spec.prompt,
-            urls: spec.urls,
+            urls: spec.urls.iter().map(|url| without_user(url)).collect(),
             schema: spec.schema,
             effort: spec.effort.map(|effort| effort.as_str()),
             status: outcome(job.status, outcome_row.stop_reason),

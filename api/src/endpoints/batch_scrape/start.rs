@@ -114,7 +114,7 @@ pub(in crate::endpoints) async fn run(
     if is_draft {
         // A refusal now saves the work. The judgement that counts comes with the acceptance.
         let mut tx = app.db.begin().await?;
-        judge(app, &mut tx, &caller, &batch, key, now).await?;
+        judge(app, &mut tx, &caller, &batch, (key, id), now).await?;
         drop(tx);
         write_draft(app, &caller, id, &batch.urls, now).await?;
     }
@@ -137,7 +137,7 @@ async fn judge(
     tx: &mut Tx,
     caller: &Caller,
     batch: &BatchRequest,
-    key: Option<Uuid>,
+    (key, id): (Option<Uuid>, JobId),
     now: Timestamp,
 ) -> ApiResult<()> {
     team_lock::lock(tx, caller.team_id()).await?;
@@ -152,7 +152,7 @@ async fn judge(
     let funds = credits::check_funds(tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
     refuse_full_queue(app, tx, caller, pages).await?;
-    idempotency::take(tx, caller.team_id(), key, now).await
+    idempotency::take(tx, caller.team_id(), key, id, now).await
 }
 
 /// Writes the pages of a large batch before its job, in slices: nobody sees them until it is accepted.
@@ -193,7 +193,7 @@ async fn accept(
     };
     let mut tx = app.db.begin().await?;
     let began = Stopwatch::start();
-    judge(app, &mut tx, caller, batch, key, now).await?;
+    judge(app, &mut tx, caller, batch, (key, id), now).await?;
     let (appended, rest) = if batch.append_to_id.is_some() {
         let (first, rest) = batch.urls.split_at(batch.urls.len().min(AT_ONCE));
         (append(&mut tx, caller, id, first, now).await?, rest)

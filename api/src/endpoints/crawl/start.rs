@@ -118,8 +118,9 @@ pub(in crate::endpoints) async fn run(
     team_lock::lock(&mut tx, caller.team_id()).await?;
     refuse_full_queue(app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
     let limit = affordable(app, &mut tx, &caller, crawl.options.limit, price::most(&crawl.scrape)).await?;
-    idempotency::take(&mut tx, caller.team_id(), key, now).await?;
-    let id = insert(app, &mut tx, &caller, &crawl, limit, now).await?;
+    let id = JobId::new();
+    idempotency::take(&mut tx, caller.team_id(), key, id, now).await?;
+    insert(app, &mut tx, &caller, id, &crawl, limit, now).await?;
     if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
         crawls::warn(&mut tx, id, sentence).await?;
     }
@@ -169,11 +170,11 @@ async fn insert(
     app: &App,
     tx: &mut Tx,
     caller: &Caller,
+    id: JobId,
     crawl: &CrawlRequest,
     limit: i64,
     now: Timestamp,
-) -> ApiResult<JobId> {
-    let id = JobId::new();
+) -> ApiResult<()> {
     let target = retention::shown(&crawl.scrape, &crawl.url);
     let row = NewJob {
         id,
@@ -204,5 +205,5 @@ async fn insert(
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
     }
     queue::team_wakeups(tx, team, 2).await?;
-    Ok(id)
+    Ok(())
 }

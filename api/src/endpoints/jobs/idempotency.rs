@@ -3,15 +3,16 @@
 use actix_web::HttpRequest;
 use uuid::Uuid;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::TeamId;
+use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::Tx;
-use weir_shared::store::work::jobs;
+use weir_shared::store::work::jobs::{self, KeyUse};
 use weir_shared::time::Timestamp;
 
 use crate::error::{ApiError, ApiResult};
 
 /// What the API's document says of the header.
-pub const TEXT: &str = "A UUID of this request: sent again, it is refused with 409 instead of done twice.";
+pub const TEXT: &str = "A UUID of this request: sent again, it is refused with 409 instead of done twice. `id` of that \
+    answer is the job that the first request has begun.";
 
 /// Reads the key of a request, if it has one.
 ///
@@ -24,15 +25,14 @@ pub fn key(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
     key.map(Some).ok_or_else(invalid)
 }
 
-/// Takes the key for the team, in the transaction that does the work.
+/// Takes the key for the team's job, in the transaction that does the work.
 ///
 /// # Errors
-/// 409 when the team has used it before.
-pub async fn take(tx: &mut Tx, team: TeamId, key: Option<Uuid>, now: Timestamp) -> ApiResult<()> {
-    match key {
-        Some(key) if !jobs::use_idempotency_key(tx, team, &key.to_string(), now).await? => {
-            Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used"))
-        }
-        _ => Ok(()),
+/// 409 when the team has used it before, with the job of then.
+pub async fn take(tx: &mut Tx, team: TeamId, key: Option<Uuid>, job: JobId, now: Timestamp) -> ApiResult<()> {
+    let Some(key) = key else { return Ok(()) };
+    match jobs::use_idempotency_key(tx, team, &key.to_string(), job, now).await? {
+        KeyUse::Taken => Ok(()),
+        KeyUse::Before(job) => Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used").of_job(job)),
     }
 }

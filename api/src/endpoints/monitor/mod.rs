@@ -11,12 +11,13 @@ pub mod show;
 pub mod update;
 mod wire;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use weir_shared::domain::monitor::{MonitorSpec, Target, What};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::domain::scrape_request::{AIMLESS, MonitorRequest, is_aimless};
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{CheckId, MonitorId};
@@ -57,6 +58,29 @@ fn watched_by(what: &What) -> impl Iterator<Item = &str> {
 
 fn not_found() -> ApiError {
     ApiError::new(ErrorCode::NotFound, "Monitor not found")
+}
+
+/// Addresses are answered without their name and password, so one that comes back so, in a target that the monitor has, stands
+/// for the one that it has there.
+fn keep_users(targets: &mut [Target], before: &[Target]) {
+    let with_user = before.iter().flat_map(|target| watched_by(&target.what)).filter_map(|given| {
+        let shown = without_user(given);
+        (shown != given).then_some((shown, given))
+    });
+    let known: HashMap<String, &str> = with_user.collect();
+    let ids: HashSet<&str> = before.iter().map(|target| target.id.as_str()).chain([""]).collect();
+    let keep = |url: &mut String| {
+        if let Some(given) = known.get(url.as_str()) {
+            (*given).clone_into(url);
+        }
+    };
+    for target in targets.iter_mut().filter(|target| !known.is_empty() && ids.contains(target.id.as_str())) {
+        match &mut target.what {
+            What::Scrape { urls, .. } => urls.iter_mut().for_each(keep),
+            What::Crawl { url, .. } => keep(url),
+            What::Search(_) => {}
+        }
+    }
 }
 
 /// Gives targets without an id one: that of a target of before which watches some of the same, so that it keeps its history.
@@ -206,7 +230,33 @@ fn doc_listing(operation: Operation, skip: &'static str) -> Operation {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::Map;
+    use weir_shared::domain::watch::Noise;
+
     use super::*;
+
+    #[test]
+    fn an_address_that_comes_back_as_it_was_shown_keeps_its_password() {
+        let target = |id: &str, urls: &[&str]| Target {
+            id: id.to_owned(),
+            what: What::Scrape {
+                urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+                options: Box::default(),
+                noise: Noise::default(),
+            },
+            given: Map::new(),
+        };
+        let before = [target("a", &["https://me:hush@x.test/1", "https://x.test/2"])];
+        let shown = ["https://x.test/1", "https://x.test/2", "https://x.test/3"];
+        let mut back = [target("a", &shown), target("", &shown), target("b", &shown)];
+        keep_users(&mut back, &before);
+        let firsts = back.each_ref().map(|target| watched_by(&target.what).next().unwrap().to_owned());
+        assert_eq!(firsts, ["https://me:hush@x.test/1", "https://me:hush@x.test/1", "https://x.test/1"]);
+        assert!(back.iter().all(|target| watched_by(&target.what).skip(1).eq(shown[1..].iter().copied())));
+        let mut other = [target("a", &["https://you:word@x.test/1"])];
+        keep_users(&mut other, &before);
+        assert_eq!(watched_by(&other[0].what).next(), Some("https://you:word@x.test/1"));
+    }
 
     #[test]
     fn parameters_of_lists_are_read_or_refused() {

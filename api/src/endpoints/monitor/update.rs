@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use weir_shared::domain::describe::Reading;
 use weir_shared::domain::scrape_request::parse_monitor_change;
-use weir_shared::domain::target::RequestContext;
+use weir_shared::domain::target::{RequestContext, without_user};
 use weir_shared::ids::MonitorId;
 use weir_shared::store::monitors::{self, MonitorRow, Settings};
 
@@ -59,6 +59,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
         judge: asked.judge.or(Some(spec.judge)),
     };
     if let Some(mut targets) = asked.targets.take() {
+        super::keep_users(&mut targets, &spec.targets);
         super::name_targets(&mut targets, &spec.targets);
         spec.targets = targets;
     }
@@ -68,7 +69,14 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
         spec.goal = goal;
     }
     spec.judge = asked.judge.unwrap_or(spec.judge);
-    spec.webhook = asked.webhook.clone().unwrap_or(spec.webhook);
+    if let Some(mut webhook) = asked.webhook.clone() {
+        if let (Some(webhook), Some(before)) = (&mut webhook, &spec.webhook)
+            && webhook.url == without_user(&before.url)
+        {
+            webhook.url.clone_from(&before.url);
+        }
+        spec.webhook = webhook;
+    }
     spec.notification = asked.notification.clone().unwrap_or(spec.notification);
     let warning = super::judge(&app, &caller, &asked, &spec, news)?;
 

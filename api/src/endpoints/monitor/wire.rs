@@ -8,6 +8,7 @@ use weir_shared::domain::monitor::{
     Billing, Cause, CheckStatus, JUDGEMENT, MonitorStatus, PageStatus, Progress, Summary, TargetType,
 };
 use weir_shared::domain::scrape_request::HIDDEN;
+use weir_shared::domain::target::without_user;
 use weir_shared::domain::webhook::WebhookSpec;
 use weir_shared::ids::{CheckId, JobId, MonitorId, PageId};
 use weir_shared::store::StoreResult;
@@ -52,7 +53,8 @@ pub(super) struct Monitor {
     last_run_at: Option<String>,
     /// The check that runs.
     current_check_id: Option<CheckId>,
-    /// As they were given, with their ids. Values of headers and text that actions type read `[hidden]`.
+    /// As they were given, with their ids. Values of headers and text that actions type read `[hidden]`; addresses have no
+    /// name and password.
     targets: Vec<Map<String, Value>>,
     webhook: Option<Map<String, Value>>,
     notification: Option<Value>,
@@ -120,8 +122,12 @@ impl Monitor {
     }
 }
 
-/// A target without what a caller sends along, types or runs.
+/// A target without what a caller sends along, types or runs, and without names and passwords in its addresses.
 fn without_secrets(mut target: Map<String, Value>) -> Map<String, Value> {
+    target.get_mut("urls").and_then(Value::as_array_mut).into_iter().flatten().for_each(hide_user);
+    if let Some(url) = target.get_mut("url") {
+        hide_user(url);
+    }
     if let Some(Value::Object(options)) = target.get_mut("scrapeOptions") {
         if let Some(Value::Object(headers)) = options.get_mut("headers") {
             headers.values_mut().for_each(|value| *value = HIDDEN.into());
@@ -137,6 +143,12 @@ fn without_secrets(mut target: Map<String, Value>) -> Map<String, Value> {
     target
 }
 
+fn hide_user(value: &mut Value) {
+    if let Value::String(url) = value {
+        *url = without_user(url);
+    }
+}
+
 fn webhook(spec: WebhookSpec) -> Map<String, Value> {
     let events = spec.events.iter().map(|event| match event.as_str() {
         "page" => "monitor.page",
@@ -145,7 +157,7 @@ fn webhook(spec: WebhookSpec) -> Map<String, Value> {
     let headers: Map<String, Value> = spec.headers.into_keys().map(|name| (name, HIDDEN.into())).collect();
     let events: Vec<&str> = events.collect();
     let mut shown = Map::new();
-    shown.insert("url".to_owned(), spec.url.into());
+    shown.insert("url".to_owned(), without_user(&spec.url).into());
     shown.insert("headers".to_owned(), headers.into());
     shown.insert("metadata".to_owned(), spec.metadata.into());
     if !events.is_empty() {
@@ -322,11 +334,15 @@ struct Detail {
 
 impl CheckPage {
     pub fn of(row: &CheckPageRow) -> StoreResult<Self> {
-        let Detail { metadata, diff, snapshot, judgment } = serde_json::from_str(row.detail()?.get())?;
+        let Detail { mut metadata, diff, snapshot, judgment } = serde_json::from_str(row.detail()?.get())?;
+        // Earlier releases have kept them as they were asked for.
+        if let Some(url) = metadata.as_mut().and_then(|metadata| metadata.get_mut("sourceURL")) {
+            hide_user(url);
+        }
         Ok(Self {
             id: row.id,
             target_id: row.target_id.clone(),
-            url: row.url.clone(),
+            url: without_user(&row.url),
             status: row.status.as_str(),
             previous_scrape_id: row.previous_scrape_id,
             current_scrape_id: row.current_scrape_id,
@@ -348,14 +364,16 @@ mod tests {
 
     #[test]
     fn what_a_caller_sends_along_is_not_shown_to_other_keys() {
-        let target = json!({"type": "scrape", "urls": ["https://x.test"], "scrapeOptions": {"headers": {"cookie": "hush"},
+        let target = json!({"type": "scrape", "urls": ["https://x.test", "https://me:hush@x.test/a"],
+            "url": "https://me:hush@x.test/", "scrapeOptions": {"headers": {"cookie": "hush"},
             "actions": [{"type": "write", "text": "hush"}, {"type": "executeJavascript", "script": "login('hush')"},
                 {"type": "wait", "milliseconds": 5}]}});
         let shown = Value::Object(without_secrets(target.as_object().unwrap().clone()));
         assert!(!shown.to_string().contains("hush"), "{shown}");
         assert_eq!(shown["scrapeOptions"]["headers"], json!({"cookie": HIDDEN}));
+        assert_eq!((&shown["urls"][0], &shown["urls"][1]), (&json!("https://x.test"), &json!("https://x.test/a")));
         let spec = WebhookSpec {
-            url: "https://x.test/hook".into(),
+            url: "https://me:hush@x.test/hook".into(),
             headers: [("authorization".to_owned(), "hush".to_owned())].into(),
             metadata: Map::new(),
             events: vec!["page".into(), "completed".into()],

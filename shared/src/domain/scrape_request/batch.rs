@@ -109,7 +109,7 @@ fn read_urls(
     valid.reserve_exact(list.len());
     for (i, entry) in list.iter().enumerate() {
         match entry.as_str() {
-            Some(url) if target::check(url, context).is_ok() => valid.push(url.to_owned()),
+            Some(url) if target::check(url, context).is_ok() => valid.push(target::kept(url)),
             Some(url) if ignore_invalid => {
                 if invalid.is_empty() {
                     invalid.reserve_exact(list.len() - i);

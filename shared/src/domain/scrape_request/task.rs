@@ -176,7 +176,7 @@ fn read_urls(
     for (i, entry) in fields.array("urls", most).into_iter().flatten().enumerate() {
         let plain = |url: &str| target::check(url.strip_suffix("/*").unwrap_or(url), context).is_ok();
         match entry.as_str() {
-            Some(url) if plain(url) => valid.push(url.to_owned()),
+            Some(url) if plain(url) => valid.push(target::kept(url)),
             Some(url) if ignore_invalid => invalid.push(url.to_owned()),
             _ => {
                 let mut path = fields.path_of("urls");

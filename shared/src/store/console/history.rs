@@ -2,7 +2,7 @@
 
 use crate::domain::job::{JobKind, PageState};
 use crate::domain::map::site_of;
-use crate::ids::{JobId, TeamId};
+use crate::ids::JobId;
 use crate::on_pool;
 use crate::store::work::pages::{Columns, PageRow, row, select_page};
 use crate::store::{Db, StoreResult};
@@ -15,24 +15,34 @@ const PAGES: i64 = 1_000;
 /// Scrapes that are found at most.
 const MOST: i64 = 50;
 
-/// Pages of a team with this address that have their document, newest first; `false`: there was more to look through.
-pub async fn of_address(db: &Db, team: TeamId, url: &str, now: Timestamp) -> StoreResult<(Vec<PageRow>, bool)> {
+/// Pages of the same team and address as this one that have their document, newest first; `false`: there was more to look
+/// through.
+pub async fn of_address(db: &Db, page: &PageRow, now: Timestamp) -> StoreResult<(Vec<PageRow>, bool)> {
     const SOME: &str = sql!(
         "SELECT id, total, kind FROM job WHERE team_id = $1 AND site = $2 AND expires_at > $3 AND kind <> ",
         JobKind::Map.sql(),
         " ORDER BY created_at DESC LIMIT $4"
     );
-    let Some(site) = site_of(url) else { return Ok((Vec::new(), true)) };
-    let jobs: Vec<(JobId, i64, String)> =
-        on_pool!(db, |pool| sqlx::query_as(SOME).bind(team).bind(site).bind(now).bind(JOBS).fetch_all(pool).await?);
+    let Some(site) = site_of(&page.url) else { return Ok((Vec::new(), true)) };
+    let jobs: Vec<(JobId, i64, String)> = on_pool!(db, |pool| sqlx::query_as(SOME)
+        .bind(page.team_id)
+        .bind(site)
+        .bind(now)
+        .bind(JOBS)
+        .fetch_all(pool)
+        .await?);
     let looked: Vec<JobId> = jobs.iter().filter(|job| job.1 <= PAGES).map(|job| job.0).collect();
     let is_whole = (jobs.len() as i64) < JOBS && looked.len() == jobs.len();
     if looked.is_empty() {
         return Ok((Vec::new(), is_whole));
     }
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        let mut select = sqlx::QueryBuilder::new(select_page!("WHERE state = ", PageState::Done.sql(), " AND url = "));
-        select.push_bind(url).push(" AND job_id IN (");
+        let mut select = sqlx::QueryBuilder::new(select_page!(
+            "WHERE state = ",
+            PageState::Done.sql(),
+            " AND url = (SELECT url FROM page WHERE id = "
+        ));
+        select.push_bind(page.id).push(") AND job_id IN (");
         let mut list = select.separated(", ");
         for job in &looked {
             list.push_bind(*job);
@@ -49,6 +59,7 @@ mod tests {
     use super::*;
     use crate::on_db;
     use crate::store::testing;
+    use crate::store::work::pages;
 
     #[tokio::test]
     async fn scrapes_of_an_address_are_found_for_its_team_only() {
@@ -65,10 +76,23 @@ mod tests {
                 tx.commit().await.unwrap();
                 tx_jobs.push(job);
             }
-            let (rows, is_whole) = of_address(&db, acme, "http://site.test/1", db.now()).await.unwrap();
-            assert!(is_whole);
-            assert_eq!(rows.iter().map(|row| row.job_id).collect::<Vec<_>>(), [tx_jobs[1], tx_jobs[0]]);
-            assert!(of_address(&db, acme, "http://site.test/9", db.now()).await.unwrap().0.is_empty());
+            // Two addresses that look alike where they are shown.
+            const PRIVATE: &str = "UPDATE page SET url = 'http://me:secret@site.test/1' WHERE job_id = $1 AND idx = 0";
+            let mut tx = db.begin().await.unwrap();
+            on_db!(&mut tx, |conn| {
+                sqlx::query(PRIVATE).bind(tx_jobs[0]).execute(conn).await.unwrap().rows_affected()
+            });
+            tx.commit().await.unwrap();
+            let of = async |job: JobId, idx: usize| {
+                let page = pages::list(&db, job, None, 9).await.unwrap().swap_remove(idx);
+                assert_eq!(page.url, "http://site.test/1");
+                let (rows, is_whole) = of_address(&db, &page, db.now()).await.unwrap();
+                assert!(is_whole);
+                rows.iter().map(|row| row.job_id).collect::<Vec<_>>()
+            };
+            assert_eq!(of(tx_jobs[0], 1).await, [tx_jobs[1], tx_jobs[0]]);
+            assert_eq!(of(tx_jobs[0], 0).await, [tx_jobs[0]]);
+            assert_eq!(of(tx_jobs[2], 1).await, [tx_jobs[2]]);
         }
     }
 }

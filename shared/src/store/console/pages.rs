@@ -1,6 +1,7 @@
 //! Pages of a job, from a cursor on, each state by the index that has it in an order; and failures over all jobs.
 
 use crate::domain::job::PageState;
+use crate::domain::target::without_user;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::on_pool;
 use crate::store::work::pages::{Columns, PageRow, row, select_page};
@@ -139,7 +140,7 @@ pub async fn failures(
 ) -> StoreResult<Vec<Failure>> {
     const COLUMNS: &str = "SELECT id, job_id, team_id, url, error_code, error, finished_at FROM page WHERE state = ";
     let (at, id) = before.unwrap_or((Timestamp(i64::MAX), PageId(uuid::Uuid::max())));
-    Ok(on_pool!(db, |pool| {
+    let mut failures: Vec<Failure> = on_pool!(db, |pool| {
         let mut select = sqlx::QueryBuilder::new(COLUMNS);
         select.push(PageState::Failed.sql());
         if let Some(team) = team {
@@ -148,7 +149,11 @@ pub async fn failures(
         select.push(" AND finished_at >= ").push_bind(since).push(" AND (finished_at, id) < (").push_bind(at);
         select.push(", ").push_bind(id).push(") ORDER BY finished_at DESC, id DESC LIMIT ").push_bind(limit);
         select.build_query_as().fetch_all(pool).await?
-    }))
+    });
+    for failure in &mut failures {
+        failure.url = without_user(&failure.url);
+    }
+    Ok(failures)
 }
 
 #[cfg(test)]

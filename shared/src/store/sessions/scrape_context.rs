@@ -31,6 +31,7 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
         return Ok(None);
     }
     let Some(spec) = jobs::spec(db, row.job_id).await? else { return Ok(None) };
+    let Some(address) = pages::address(db, page).await? else { return Ok(None) };
     let end = match documents::by_page(db, blobs, page).await {
         Ok(Some(document)) => serde_json::from_str::<Ended>(document.json.get())?.metadata,
         Ok(None) => return Ok(None),
@@ -42,7 +43,7 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
         Err(error) => return Err(error),
     };
     let is_enhanced = end.proxy_used.as_deref() == Some("stealth");
-    let final_url = end.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
-    let named = spec.named(&row.url).map(str::to_owned);
-    Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options, is_enhanced }))
+    let final_url = end.url.filter(|url| !url.is_empty()).unwrap_or(row.url);
+    let (url, named) = (spec.asked(&address).into_owned(), spec.named(&address).map(str::to_owned));
+    Ok(Some(ScrapeContext { url, named, final_url, options: spec.options, is_enhanced }))
 }

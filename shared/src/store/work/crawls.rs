@@ -7,7 +7,7 @@ use url::Url;
 use crate::domain::crawl::scope::CrawlScope;
 use crate::domain::crawl::{AddressState, CrawlOptions, SitemapMode};
 use crate::domain::job::JobStatus;
-use crate::domain::target::fetch_url;
+use crate::domain::target::{Login, fetch_url, without_user};
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::{Db, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
@@ -97,9 +97,21 @@ fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
 pub struct CrawlSpec {
     /// The start page as asked for: what the caller named.
     pub start: String,
+    /// What the start page's address says of the caller.
+    pub login: Option<Login>,
     pub scope: Arc<CrawlScope>,
     /// The scope will not move any more: the start page has ended.
     pub is_settled: bool,
+}
+
+impl CrawlSpec {
+    /// An address of the site's own files as it is asked for: with what the start page's says of the caller.
+    pub fn signed(&self, url: Url) -> Url {
+        match &self.login {
+            Some(login) => login.put(url),
+            None => url,
+        }
+    }
 }
 
 /// The scope of a crawl. `None`: it is gone.
@@ -114,16 +126,17 @@ pub(super) async fn spec(db: &Db, job: JobId) -> StoreResult<Option<CrawlSpec>> 
     // Patterns take a while to compile.
     let made = blocking::run(move || scope(base, &options)).await;
     let scope = made.map_err(|e| StoreError::Corrupt(e.to_string()))??;
-    Ok(Some(CrawlSpec { start: url, scope: Arc::new(scope), is_settled }))
+    let login = Login::of(&url);
+    Ok(Some(CrawlSpec { start: url, login, scope: Arc::new(scope), is_settled }))
 }
 
-/// What a crawl was asked for: where it begins, its options, and the most pages of it. `None`: the job is gone, or of
-/// another kind.
+/// What a crawl was asked for: where it begins, as it is shown, its options, and the most pages of it. `None`: the job is
+/// gone, or of another kind.
 pub async fn asked(db: &Db, job: JobId) -> StoreResult<Option<(String, CrawlOptions, i64)>> {
     const SQL: &str = "SELECT url, options, page_limit FROM crawl WHERE job_id = $1";
     let found: Option<(String, String, i64)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
-    found.map(|(url, options, limit)| Ok((url, serde_json::from_str(&options)?, limit))).transpose()
+    found.map(|(url, options, limit)| Ok((without_user(&url), serde_json::from_str(&options)?, limit))).transpose()
 }
 
 /// Whether the scope of a crawl will not move any more, or the crawl is gone.
@@ -161,7 +174,7 @@ pub async fn blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<String>
     );
     let rows: Vec<(Option<String>,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
-    Ok(rows.into_iter().filter_map(|row| row.0).collect())
+    Ok(rows.into_iter().filter_map(|row| row.0).map(|url| without_user(&url)).collect())
 }
 
 /// How many addresses [`blocked`] lists, and their bytes.

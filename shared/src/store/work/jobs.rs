@@ -1,10 +1,12 @@
 //! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
+use std::borrow::Cow;
+
 use crate::domain::job::{JobKind, JobStatus};
 use crate::domain::map::site_of;
 use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
-use crate::domain::target::naming;
+use crate::domain::target::{naming, with_user_of, without_user};
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::store::db::parts::parts;
@@ -136,6 +138,7 @@ pub struct JobRow {
     pub team_id: TeamId,
     pub kind: JobKind,
     pub status: JobStatus,
+    /// The first address, without a name and a password, or what is looked for or asked.
     pub target: String,
     pub total: i64,
     /// Pages not claimed yet, pauses before a retry included.
@@ -220,12 +223,18 @@ macro_rules! select_job {
 }
 
 fn row(c: Columns) -> StoreResult<JobRow> {
+    let kind: JobKind = c.2.parse().map_err(StoreError::Corrupt)?;
     Ok(JobRow {
         id: c.0,
         team_id: c.1,
-        kind: c.2.parse().map_err(StoreError::Corrupt)?,
+        kind,
         status: c.3.parse().map_err(StoreError::Corrupt)?,
-        target: c.4,
+        target: match kind {
+            // What is looked for or asked in words is no address.
+            JobKind::Search | JobKind::Agent => c.4,
+            // Earlier releases have kept it as it was given.
+            _ => without_user(&c.4),
+        },
         total: c.5,
         queued: c.6,
         completed: c.7,
@@ -343,6 +352,18 @@ impl JobSpec {
         }
     }
 
+    /// The address that a page at `url` is asked for by: with the name and the password of the address that the caller named for
+    /// it. What is kept of a page goes by this one.
+    pub fn asked<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        let login = match self.kind {
+            // They are in the page's own.
+            JobKind::Scrape | JobKind::Batch | JobKind::Map | JobKind::Search => None,
+            JobKind::Crawl => self.crawl.as_ref().and_then(|crawl| crawl.login.as_ref()?.put_into(url)),
+            JobKind::Extract | JobKind::Agent => with_user_of(&self.given, url),
+        };
+        login.map_or(Cow::Borrowed(url), Cow::Owned)
+    }
+
     /// Whether it will never change.
     pub fn is_settled(&self) -> bool {
         self.crawl.as_ref().is_none_or(|crawl| crawl.is_settled)
@@ -425,12 +446,34 @@ pub async fn list(db: &Db, filter: &JobFilter) -> StoreResult<Vec<JobRow>> {
     rows.into_iter().map(row).collect()
 }
 
-/// Takes an idempotency key for a team (wire 5.8). `false`: used before.
-pub async fn use_idempotency_key(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "INSERT INTO idempotency_key (team_id, key, created_at) VALUES ($1, $2, $3) \
+/// Whether an idempotency key was there to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    Taken,
+    /// It was used before, for this job; `None`: by a release that did not write that down.
+    Before(Option<JobId>),
+}
+
+/// Takes an idempotency key for a team's job (wire 5.8).
+pub async fn use_idempotency_key(
+    tx: &mut Tx,
+    team: TeamId,
+    key: &str,
+    job: JobId,
+    now: Timestamp,
+) -> StoreResult<KeyUse> {
+    const TAKE: &str = "INSERT INTO idempotency_key (team_id, key, job_id, created_at) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (team_id, key) DO NOTHING";
-    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(key).bind(now).execute(conn).await?.rows_affected());
-    Ok(done == 1)
+    const JOB: &str = "SELECT job_id FROM idempotency_key WHERE team_id = $1 AND key = $2";
+    let done = on_db!(&mut *tx, |conn| {
+        sqlx::query(TAKE).bind(team).bind(key).bind(job).bind(now).execute(conn).await?.rows_affected()
+    });
+    if done == 1 {
+        return Ok(KeyUse::Taken);
+    }
+    let found: Option<(Option<JobId>,)> =
+        on_db!(tx, |conn| sqlx::query_as(JOB).bind(team).bind(key).fetch_optional(conn).await?);
+    Ok(KeyUse::Before(found.and_then(|row| row.0)))
 }
 
 /// Wakes whoever watches the job, when this transaction commits.
@@ -444,7 +487,66 @@ pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::Arc;
+
     use super::*;
+    use crate::domain::crawl::CrawlOptions;
+    use crate::domain::crawl::scope::CrawlScope;
+    use crate::domain::target::Login;
+    use crate::store::testing;
+
+    #[tokio::test]
+    async fn a_key_that_was_used_says_for_which_job() {
+        for db in testing::databases().await {
+            const EARLIER: &str = "UPDATE idempotency_key SET job_id = NULL WHERE team_id = $1";
+            let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
+            let (job, key, now) = (JobId::new(), JobId::new().to_string(), db.now());
+            let mut tx = db.begin().await.unwrap();
+            let take = async |tx: &mut Tx, team| use_idempotency_key(tx, team, &key, job, now).await.unwrap();
+            assert_eq!(take(&mut tx, team).await, KeyUse::Taken);
+            assert_eq!(take(&mut tx, team).await, KeyUse::Before(Some(job)));
+            assert_eq!(take(&mut tx, other).await, KeyUse::Taken, "a key is a team's");
+            // As a release writes it that does not know the column.
+            on_db!(&mut tx, |conn| sqlx::query(EARLIER).bind(team).execute(conn).await.unwrap().rows_affected());
+            assert_eq!(take(&mut tx, team).await, KeyUse::Before(None));
+            tx.commit().await.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_page_is_asked_for_with_what_was_given_for_its_origin() {
+        let given = vec!["https://shop.test/".to_owned(), "https://me:word@shop.test/p/*".to_owned()];
+        let scope = CrawlScope::new("https://me:word@shop.test/".parse().unwrap(), &CrawlOptions::default()).unwrap();
+        let scope = Arc::new(scope);
+        let spec = |kind| JobSpec {
+            kind,
+            key: None,
+            options: ScrapeOptions::default(),
+            webhook: None,
+            crawl: (kind == JobKind::Crawl).then(|| CrawlSpec {
+                start: given[1].clone(),
+                login: Login::of(&given[1]),
+                scope: Arc::clone(&scope),
+                is_settled: true,
+            }),
+            given: given.clone(),
+        };
+        for kind in [JobKind::Crawl, JobKind::Extract, JobKind::Agent] {
+            let spec = spec(kind);
+            assert_eq!(spec.asked("https://shop.test/x"), "https://me:word@shop.test/x", "{kind:?}");
+            for other in
+                ["https://shop.test:8443/", "http://shop.test/", "https://a.shop.test/", "https://b@shop.test/"]
+            {
+                assert_eq!(spec.asked(other), other, "{kind:?}");
+            }
+        }
+        for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map, JobKind::Search] {
+            for own in ["https://shop.test/x", "https://you:word@shop.test/x"] {
+                assert_eq!(spec(kind).asked(own), own, "{kind:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_page_that_a_search_has_found_is_named_by_nobody() {

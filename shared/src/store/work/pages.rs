@@ -1,6 +1,7 @@
 //! Page rows as callers and operators read them. How they are written is in [`super::page`].
 
 use crate::domain::job::PageState;
+use crate::domain::target::without_user;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::on_pool;
 use crate::store::{Db, StoreError, StoreResult};
@@ -13,7 +14,10 @@ pub struct PageRow {
     pub job_id: JobId,
     pub team_id: TeamId,
     pub idx: i64,
+    /// Without a name and a password: what callers and operators are shown. [`address`] has them.
     pub url: String,
+    /// Whether it was asked for with a name or a password in it.
+    pub has_user: bool,
     pub state: PageState,
     pub queued_at: Timestamp,
     pub started_at: Option<Timestamp>,
@@ -57,12 +61,14 @@ pub(in crate::store) use select_page;
 
 pub(in crate::store) fn row(c: Columns) -> StoreResult<PageRow> {
     let state = c.5.parse().map_err(StoreError::Corrupt)?;
+    let url = without_user(&c.4);
     Ok(PageRow {
         id: c.0,
         job_id: c.1,
         team_id: c.2,
         idx: c.3,
-        url: c.4,
+        has_user: url != c.4,
+        url,
         state,
         queued_at: c.6,
         started_at: c.7,
@@ -80,6 +86,12 @@ pub async fn load(db: &Db, id: PageId) -> StoreResult<Option<PageRow>> {
     const SQL: &str = select_page!("WHERE id = $1");
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
     found.map(row).transpose()
+}
+
+/// The address of a page as it was asked for, with a name and a password where it has some.
+pub async fn address(db: &Db, id: PageId) -> StoreResult<Option<String>> {
+    const SQL: &str = "SELECT url FROM page WHERE id = $1";
+    Ok(on_pool!(db, |pool| sqlx::query_scalar(SQL).bind(id).fetch_optional(pool).await?))
 }
 
 /// The states of a page that has not ended.

@@ -20,7 +20,6 @@
 mod verdict;
 mod watch;
 
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,9 +49,6 @@ use super::wait::{self, Look, Settled};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
 use watch::{LedTo, Watched, serve_events};
 
-/// Time kept back for the document to be read and to travel: a quarter of what the page has, since a machine that is slow to
-/// load a page is as slow to read it; within these bounds.
-const RESERVE: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(4);
 /// The least that is kept back for a screenshot.
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
 
@@ -127,8 +123,8 @@ impl<'a> Rules<'a> {
             own: &self.own,
             refuses_ads: self.refuses_ads,
             deadline: self.request.deadline,
-            reserve: (self.request.deadline.saturating_duration_since(clock::instant()) / 4)
-                .clamp(*RESERVE.start(), *RESERVE.end()),
+            // The document is read, and travels.
+            reserve: clock::reserve(self.request.deadline),
             is_read: &is_read,
             led_to: &led_to,
             is_first: page.pages == 0,

@@ -46,8 +46,6 @@ const ANSWER: Duration = Duration::from_secs(90);
 const ANSWER_TOKENS: u32 = 4_000;
 /// Answers in a row that could not be used.
 const UNUSABLE: usize = 3;
-/// Time kept back for the answer to travel.
-const RESERVE: Duration = Duration::from_millis(300);
 /// What a step keeps of what it saw, and of what came of it, characters.
 const SAW: usize = 2_000;
 const CAME: usize = 12_500;
@@ -145,7 +143,8 @@ pub async fn work(
         task,
         fence: random::hex::<8>(),
         schema: protocol::schema(),
-        deadline: deadline - RESERVE,
+        // The answer travels after that.
+        deadline: clock::before(deadline),
         tokens: 0,
         steps: Vec::new(),
         view: View::default(),

@@ -6,8 +6,7 @@ mod read;
 mod redact;
 mod track;
 
-use std::time::Duration;
-
+use weir_shared::clock;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
@@ -21,9 +20,6 @@ use super::product::Product;
 use super::task::PageTask;
 use crate::context::WorkerContext;
 use crate::reader::{KeptAnswers, ReadError, Reader};
-
-/// Time of the page that is kept back from the model for the rest.
-const KEPT_BACK: Duration = Duration::from_millis(300);
 
 /// What the options need and this worker does not have: better said before the page is asked for.
 ///
@@ -53,7 +49,8 @@ pub async fn complete(task: &PageTask, made: Made, time: &Allowance) -> Result<P
         Made::Unread(draft) => *draft,
     };
     let process = &task.context.process;
-    let time = time.without(KEPT_BACK);
+    // What comes after the model is in time, too.
+    let time = time.without(clock::reserve(time.ends()));
     let kept = kept_answers(task, &draft);
     let reader = Reader::new(process.asker(task.holder()), time.clone()).knowing(kept.as_ref());
     // In a box, because few pages are read by a model or compared.

@@ -34,7 +34,7 @@ pub async fn track(
         // What a site says of its trouble is no version of its page: that of before stays to be compared with.
         return Ok(());
     }
-    let key = changes::key(&page.url, options, tracking);
+    let key = changes::key(&task.address(), options, tracking);
     let found = snapshots::get(&task.context.process.db, page.team_id, &key).await.map_err(|error| {
         tracing::warn!(%error, page.id = %page.id, "a page's history cannot be read");
         PageError::again(ErrorCode::Unknown, "The page's history could not be read.")
@@ -214,7 +214,7 @@ async fn made_anew(task: &PageTask, digest: &str, deadline: Instant) -> Option<S
     if options.only_clean_content || options.redact_pii.is_some() {
         return None;
     }
-    let places = cache::all_places(&task.page.url, options, task.page.team_id);
+    let places = cache::all_places(&task.address(), options, task.page.team_id);
     if places.is_empty() {
         return None;
     }

@@ -1,10 +1,9 @@
 //! A page that is an office file, a book or a table of such a program (wire 21): what stands in it, as any page's.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
@@ -18,9 +17,6 @@ use crate::page::draft::{Draft, Made, SiteResponse};
 use crate::page::error::PageError;
 use crate::page::task::PageTask;
 
-/// Time kept back for what comes after reading.
-const RESERVE: Duration = Duration::from_millis(300);
-
 /// Makes the document of a file. `name`: what it is called, where that is known.
 ///
 /// # Errors
@@ -32,7 +28,7 @@ pub async fn document(
     name: Option<String>,
     deadline: Instant,
 ) -> Result<Made, PageError> {
-    let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
+    let by = clock::before(deadline);
     let names = FileNames { name, content_type: response.content_type.as_deref().and_then(media_type) };
     let timeout = task.options().timeout;
     let read = office::read(file, &names, task.holder(), by).await.map_err(|error| refusal(&error, &names, timeout))?;

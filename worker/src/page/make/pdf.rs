@@ -1,11 +1,10 @@
 //! A page that is a PDF (wire 3.5): its text as markdown, or the file itself as base64.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::document::{self, Document};
 use weir_shared::domain::pdf_blocks::PdfPageBlocks;
 use weir_shared::domain::scrape::{Format, MAX_PDF_PAGES, PdfMode, PdfParser};
@@ -21,8 +20,6 @@ use crate::page::task::PageTask;
 use crate::pdf::ocr::{self, OcrError};
 use crate::pdf::{self, PdfError, PdfRequest, PdfText};
 
-/// Time kept back for what comes after reading.
-const RESERVE: Duration = Duration::from_millis(300);
 /// Pages that a warning names one by one.
 const NAMED: usize = 20;
 
@@ -37,7 +34,7 @@ pub async fn document(
     let Some(parser) = task.options().parsers.pdf.clone() else {
         return blocking(task.holder(), move || base64_document(task, response, &file)).await;
     };
-    let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
+    let by = clock::before(deadline);
     let text = text_of(&task, &mut response, &parser, file, by).await?;
     blocking(task.holder(), move || text_document(task, response, &parser, text)).await
 }
