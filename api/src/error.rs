@@ -27,11 +27,12 @@ const RETRY_SECONDS: u64 = 5;
 pub struct ApiError {
     code: ErrorCode,
     message: String,
-    details: Option<Value>,
+    /// In a box: few errors have them, and all are moved.
+    details: Option<Box<Value>>,
     /// Seconds for `Retry-After`; on 429 and 503.
     retry_after: Option<u64>,
-    /// The job that the answer is about, where its caller cannot know it. In a box: few errors have one, and all are moved.
-    job: Option<Box<JobId>>,
+    /// The job that the answer is about, where its caller cannot know it.
+    job: Option<JobId>,
     /// Something of ours is away.
     may_pass: bool,
 }
@@ -51,7 +52,7 @@ impl ApiError {
 
     /// Tells the client which job it is about.
     pub fn of_job(mut self, job: Option<JobId>) -> Self {
-        self.job = job.map(Box::new);
+        self.job = job;
         self
     }
 
@@ -96,7 +97,7 @@ impl std::error::Error for ApiError {}
 
 impl From<ValidationError> for ApiError {
     fn from(error: ValidationError) -> Self {
-        let details = (!error.issues.is_empty()).then(|| serde_json::json!(error.issues));
+        let details = (!error.issues.is_empty()).then(|| Box::new(serde_json::json!(error.issues)));
         Self { details, ..Self::new(error.code, error.message) }
     }
 }
@@ -189,8 +190,8 @@ impl ResponseError for ApiError {
             success: false,
             code: self.code.code(),
             error: &self.message,
-            details: self.details.as_ref(),
-            id: self.job.as_deref().copied(),
+            details: self.details.as_deref(),
+            id: self.job,
             retry_after_seconds: self.retry_after,
         })
     }
