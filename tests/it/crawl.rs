@@ -614,7 +614,7 @@ first_on! {
         named.put_with("/good", 200, &format!("<html><head>{head}</head><body>A good page.</body></html>"));
         let canonical = start(&named, "/", json!({})).await;
 
-        // A name and a password are for the page that they were given with.
+        // A name and a password are for the site that they were given with, and shown to nobody.
         let user = OwnPages::start().await;
         user.put("/", "A page of a few words.");
         let url = user.url_at("alice:won@one.example", "/");
@@ -631,9 +631,9 @@ first_on! {
         let (status, _, urls) = of(canonical).await;
         let pages = ["/", "/good", "/missing"].map(|path| named.url_at("one.example", path));
         assert_eq!(urls, BTreeSet::from(pages), "{status}");
-        let (status, _, _) = of(secret).await;
-        assert!(status["warning"].as_str().unwrap().contains("name and password"), "{status}");
-        assert!(!status["warning"].as_str().unwrap().contains("won"));
+        let (status, _, urls) = of(secret).await;
+        assert_eq!(urls, BTreeSet::from([user.url_at("one.example", "/")]), "{status}");
+        assert!(!status.to_string().contains("won"), "{status}");
         // A sitemap has a minute.
         let status = ended_at(service.caller(), &full, Duration::from_secs(45)).await;
         assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(1)));

@@ -5,7 +5,7 @@ use std::io::{Cursor, Write as _};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::checkout;
+use crate::{checkout, long_tests};
 
 /// What becomes of a file.
 #[derive(Debug, Clone, Copy)]
@@ -245,6 +245,11 @@ fn bombs(add: Add<'_>) {
     add("groups.rtf", TOO_DEEP, Box::new(|| format!("{{\\rtf1 {}}}", deep("{", "}", 100_000)).into_bytes()));
 }
 
+/// So many where the long tests run, and a part of it elsewhere: without optimization a page of them takes minutes.
+fn many(count: usize) -> usize {
+    if long_tests() { count } else { count / 6 }
+}
+
 /// Files that are small and would become large.
 fn growing(add: Add<'_>) {
     add(
@@ -273,14 +278,14 @@ fn growing(add: Add<'_>) {
         Told::Answered,
         Box::new(|| {
             let text = format!("<si><t>{}</t></si>", "x".repeat(1 << 20));
-            workbook(&"<row><c t='s'><v>0</v></c></row>".repeat(200_000), &text)
+            workbook(&"<row><c t='s'><v>0</v></c></row>".repeat(many(200_000)), &text)
         }),
     );
-    add("rows.xlsx", Told::Answered, Box::new(|| workbook(&"<row><c><v>1</v></c></row>".repeat(600_000), "")));
+    add("rows.xlsx", Told::Answered, Box::new(|| workbook(&"<row><c><v>1</v></c></row>".repeat(many(600_000)), "")));
     add(
         "columns.xlsx",
         Told::Answered,
-        Box::new(|| workbook(&format!("<row>{}</row>", "<c><v>1</v></c>".repeat(1_000_000)), "")),
+        Box::new(|| workbook(&format!("<row>{}</row>", "<c><v>1</v></c>".repeat(many(1_000_000))), "")),
     );
     add(
         "repeated.ods",
@@ -296,21 +301,21 @@ fn growing(add: Add<'_>) {
         "attributes.docx",
         Told::Answered,
         Box::new(|| {
-            let attributes: String = (0..300_000).map(|n| format!(" a{n}='1'")).collect();
+            let attributes: String = (0..many(300_000)).map(|n| format!(" a{n}='1'")).collect();
             document(&format!("<w:p{attributes}><w:pPr{attributes}/></w:p>"))
         }),
     );
     add(
         "paragraphs.docx",
         Told::Answered,
-        Box::new(|| document(&"<w:p><w:r><w:t>a</w:t></w:r></w:p>".repeat(300_000))),
+        Box::new(|| document(&"<w:p><w:r><w:t>a</w:t></w:r></w:p>".repeat(many(300_000)))),
     );
-    add("commas.csv", Told::Answered, Box::new(|| ",".repeat(8 << 20).into_bytes()));
-    add("quote.csv", Told::Answered, Box::new(|| format!("a,\"{}", "b\n".repeat(4 << 20)).into_bytes()));
+    add("commas.csv", Told::Answered, Box::new(|| ",".repeat(many(8 << 20)).into_bytes()));
+    add("quote.csv", Told::Answered, Box::new(|| format!("a,\"{}", "b\n".repeat(many(4 << 20))).into_bytes()));
     add(
         "notes.rtf",
         Told::Answered,
-        Box::new(|| format!("{{\\rtf1 {}}}", "{\\footnote a}".repeat(100_000)).into_bytes()),
+        Box::new(|| format!("{{\\rtf1 {}}}", "{\\footnote a}".repeat(many(100_000))).into_bytes()),
     );
 }
 

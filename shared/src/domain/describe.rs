@@ -422,7 +422,7 @@ mod tests {
         let browser = body_schema(&|body| parse_create(body).map(Reading::of), &json!({}));
         assert_eq!(
             browser["properties"]["ttl"],
-            json!({"type": "integer", "minimum": 30, "maximum": 3_600, "default": 600})
+            json!({"type": ["integer", "null"], "minimum": 30, "maximum": 3_600, "default": 600})
         );
         let execute = body_schema(&|body| parse_execute(body).map(Reading::of), &json!({"code": "1"}));
         assert_eq!(execute["properties"]["language"]["default"], "node");

@@ -378,7 +378,7 @@ async fn what_a_session_runs_steps_back_behind_the_worker_and_the_pages_of_other
     let own = niceness_of(std::process::id()).unwrap();
     let behind = (own + i32::from(SESSION_NICENESS)).min(19);
     let purpose = Purpose::Pages { has_pictures: false, own_exits: 0 };
-    let of_pages = BrowserSpec { purpose, ..BrowserSpec::session() };
+    let of_pages = BrowserSpec { purpose, exit: None, ..BrowserSpec::session() };
     let session = world.sandbox.start_browser(&dirs[0], BrowserSpec::session()).await.unwrap();
     let pages = world.sandbox.start_browser(&dirs[1], of_pages).await.unwrap();
     // Processes and threads may be nicer than where they come from, and never less so.

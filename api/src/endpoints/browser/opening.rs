@@ -200,7 +200,8 @@ fn refused(refusal: &NotPlaced, wanted: &CreateSession) -> ApiError {
             ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
         }
         NotPlaced::NotYet => {
-            let text = "The workers have just started and do not take sessions yet. Please try again shortly.";
+            let text = "Every browser of this server is taken or not there yet: a worker has just started. \
+                Please try again shortly.";
             ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
         }
         NotPlaced::NotOffered { why } => {
