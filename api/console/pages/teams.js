@@ -26,7 +26,7 @@ export default function Teams() {
     <${Card} flush><${Table} label="Teams" rows=${list.data} error=${list.error} retry=${list.reload}
         id=${(team) => team.id} empty=${html`<${Empty} title="There are no teams" />`} columns=${[
     { name: "Team", kind: "lead", cell: (team) => html`
-        <span><strong>${team.name}</strong>
+        <span><strong>${team.removedAt ? formerName(team) : team.name}</strong>
           ${team.zeroDataRetention ? html` <${Tag} tone="good">zero retention<//>` : null}
           ${team.removedAt ? html` <${Tag} tone="warn">being removed<//>` : null}</span>
             <span class="row-sub"><code>${format.shortId(team.id)}</code></span>` },
@@ -47,6 +47,11 @@ export default function Teams() {
     ${making ? html`<${NewTeam} onClose=${() => make(false)} onDone=${reload} />` : null}
     ${changing ? html`<${TeamDialog} team=${changing} metered=${metered} onClose=${() => edit(null)}
           onDone=${reload} />` : null}`;
+}
+
+/// What a team was called before it was removed: its row bears its id since then, which stands below.
+function formerName(team) {
+  return team.name.replace(` (removed ${team.id})`, "");
 }
 
 function NewTeam({ onClose, onDone }) {
