@@ -51,7 +51,7 @@ impl Places {
         })
     }
 
-    /// A place for a WebSocket of the team until it is closed.
+    /// A place for a WebSocket of the team until it is closed, or for a file until it has come.
     ///
     /// # Errors
     /// 429 when the team's others have all that it may have, or those of all teams all that there are.
@@ -62,14 +62,6 @@ impl Places {
             );
             ApiError::new(ErrorCode::RateLimited, text).retry_after(RETRY_SECONDS)
         })
-    }
-
-    /// The same for a file until it has come.
-    ///
-    /// # Errors
-    /// As [`Places::socket`].
-    pub fn file(&self, team: TeamId) -> ApiResult<Share> {
-        self.socket(team)
     }
 }
 

@@ -141,7 +141,7 @@ pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: 
     if announced > MAX_BYTES {
         return Err(form::refused(TOO_LARGE));
     }
-    let _place = app.places.file(row.team)?;
+    let _place = app.places.socket(row.team)?;
     let mut room = app.bodies.room(row.key);
     room.reach(announced)?;
     let receiving = Receiving::begin(&app.blobs, id).await?;
