@@ -253,6 +253,7 @@ impl TokenSink for Gate {
 struct TagSpan {
     /// One past the `>`, or the end of input.
     end: usize,
+    has_end: bool,
     /// Byte ranges to replace by a stub.
     cuts: Vec<(usize, usize, &'static str)>,
 }
@@ -274,20 +275,38 @@ fn reduce(html: &str) -> Reduced {
     let mut data_left = MAX_DATA_BYTES;
     let mut script_bytes = 0;
     let is_streamed = memmem::find(bytes, streamed::SIGN).is_some();
+    let mut for_no_scripts = ForNoScripts::default();
     let mut at = 0;
     while let Some(step) = memchr(b'<', &bytes[at..]) {
         let open = at + step;
         at = open + 1;
+        let part = for_no_scripts.part(bytes, open);
         let (from, to) = match bytes.get(at) {
             Some(c) if c.is_ascii_alphabetic() => {
-                let span = scan_tag(bytes, at, &mut data_left);
+                let span = scan_tag(part, at, &mut data_left);
+                if !span.has_end && part.len() < bytes.len() {
+                    out.push_slice(&html[copied..open]);
+                    (at, copied) = (span.end, span.end);
+                    continue;
+                }
                 for (from, to, stub) in &span.cuts {
                     out.push_slice(&html[copied..*from]);
                     out.push_slice(stub);
                     copied = *to;
                 }
                 at = span.end;
-                match raw_text(bytes, open + 1, span.end) {
+                for_no_scripts.look(bytes, open + 1, at);
+                let raw = raw_text(part, open + 1, span.end);
+                if raw.is_some_and(|(_, end)| end == part.len()) && part.len() < bytes.len() {
+                    let name = part[open + 1..].iter().take_while(|c| c.is_ascii_alphabetic()).count();
+                    out.push_slice(&html[copied..span.end]);
+                    out.push_slice("</");
+                    out.push_slice(&html[open + 1..open + 1 + name]);
+                    out.push_slice(">");
+                    (at, copied) = (part.len(), part.len());
+                    continue;
+                }
+                match raw {
                     Some((raw, end)) => {
                         at = end;
                         let body = &bytes[span.end..end];
@@ -312,7 +331,7 @@ fn reduce(html: &str) -> Reduced {
                         && bytes[open + 1..open + 4].eq_ignore_ascii_case(b"svg")
                         && !bytes[open + 4].is_ascii_alphanumeric() =>
                     {
-                        match drawing_end(bytes, span.end) {
+                        match drawing_end(part, span.end) {
                             Some(end) => {
                                 at = end;
                                 (span.end, end)
@@ -331,7 +350,7 @@ fn reduce(html: &str) -> Reduced {
                 continue;
             }
             Some(b'!') if bytes[at..].starts_with(b"!--") => {
-                at = comment_end(bytes, at + 3);
+                at = comment_end(part, at + 3);
                 (open, at)
             }
             _ => continue,
@@ -343,6 +362,39 @@ fn reduce(html: &str) -> Reduced {
     }
     out.push_slice(&html[copied..]);
     Reduced { text: with_plain_lines(out), script_bytes, is_streamed }
+}
+
+/// Where the content of the last `noscript` ends. To a browser that runs scripts it is one text up to the first end tag, so
+/// a page is whole to everybody whatever never ends in there, a frame in particular (`<noscript><iframe src="…"/></noscript>`).
+/// Read as markup it would take the rest of the page with it, and be looked for to the page's end.
+#[derive(Default)]
+struct ForNoScripts {
+    /// Bytes from the beginning of the page; 0 before the first one.
+    end: usize,
+    /// No other end tag follows on the page.
+    is_last: bool,
+}
+
+impl ForNoScripts {
+    /// Looks for the end, if the tag whose name is at `name` and that ends before `after` is a `noscript`.
+    fn look(&mut self, bytes: &[u8], name: usize, after: usize) {
+        const NAME: &[u8] = b"noscript";
+        let is_one = |at: usize| {
+            bytes.get(at..at + NAME.len()).is_some_and(|found| found.eq_ignore_ascii_case(NAME))
+                && bytes.get(at + NAME.len()).is_none_or(|c| !c.is_ascii_alphanumeric())
+        };
+        if after <= self.end || self.is_last || !is_one(name) {
+            return;
+        }
+        let end = memmem::find_iter(&bytes[after..], b"</").map(|at| after + at).find(|at| is_one(at + 2));
+        self.is_last = end.is_none();
+        self.end = end.unwrap_or(self.end);
+    }
+
+    /// The page as far as what begins at `at` may go: to the end of the content that it is in, if it is in one.
+    fn part<'b>(&self, bytes: &'b [u8], at: usize) -> &'b [u8] {
+        if at < self.end { &bytes[..self.end] } else { bytes }
+    }
 }
 
 /// The same text with `\n` alone at the end of each line, which is what every reader of HTML makes of it.
@@ -440,7 +492,7 @@ fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
 
 /// Walks one start tag the way the tokenizer does, noting what to leave out of it.
 fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
-    let mut span = TagSpan { end: bytes.len(), cuts: Vec::new() };
+    let mut span = TagSpan { end: bytes.len(), has_end: false, cuts: Vec::new() };
     let mut at = name;
     while at < bytes.len() && !matches!(bytes[at], b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c) {
         at += 1;
@@ -453,7 +505,7 @@ fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
         }
         let Some(&first) = bytes.get(at) else { break };
         if first == b'>' {
-            span.end = at + 1;
+            (span.end, span.has_end) = (at + 1, true);
             break;
         }
         attributes += 1;
@@ -501,7 +553,7 @@ fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
         }
     }
     if let Some(from) = surplus_from {
-        let to = if span.end > 0 && bytes.get(span.end - 1) == Some(&b'>') { span.end - 1 } else { span.end };
+        let to = if span.has_end { span.end - 1 } else { span.end };
         span.cuts.push((from, to.max(from), ""));
     }
     span
@@ -543,6 +595,40 @@ mod tests {
     fn a_script_that_hides_its_end_in_a_comment_is_left_to_the_tokenizer() {
         let html = "<script><!-- <script> </script> --></script><p>t";
         assert_eq!(reduced(html), html);
+    }
+
+    #[test]
+    fn what_never_ends_within_a_noscript_ends_with_it() {
+        let page = |inside: &str| format!("<p>a<noscript>{inside}</noscript><p>b<noscript>c</noscript>d");
+        for (inside, kept) in [
+            ("<iframe src=x />", "<iframe src=x /></iframe>"),
+            ("<IFRAME src=x>y", "<IFRAME src=x></IFRAME>"),
+            ("x<!-- y", "x"),
+            ("x<img src=\"y", "x"),
+            ("<style>p { color: red }", "<style></style>"),
+            ("<iframe></iframe><b>x</b>", "<iframe></iframe><b>x</b>"),
+        ] {
+            assert_eq!(reduced(&page(inside)), page(kept), "{inside}");
+            let dom = parse(&page(inside)).dom;
+            let text: String = (0..dom.len()).map(|i| dom.text(i)).collect();
+            assert!(text.ends_with("bcd"), "{inside}: {text}");
+        }
+        // The last one has no end, and a name that only begins alike is another.
+        assert_eq!(reduced("<noscript><iframe>x"), "<noscript><iframe>x");
+        assert_eq!(reduced("<noscripts><iframe></noscript>x"), "<noscripts><iframe></noscript>x");
+        assert_eq!(reduced("<noscript><iframe>a</noscripts></noscript>x"), "<noscript><iframe></iframe></noscript>x");
+    }
+
+    #[test]
+    fn many_that_have_no_end_are_looked_for_once() {
+        let page = "<noscript>".repeat(200_000);
+        assert_eq!(reduced(&page).len(), page.len());
+        for inside in ["<iframe>", "<a b='", "<!--"] {
+            let page = format!("<noscript>{inside}</noscript>").repeat(200_000);
+            assert!(reduced(&page).starts_with("<noscript>"));
+        }
+        let ended = format!("{}</noscript>x", "<noscript></nos>".repeat(100_000));
+        assert_eq!(reduced(&ended).len(), ended.len());
     }
 
     #[test]
