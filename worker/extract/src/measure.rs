@@ -31,13 +31,12 @@ pub fn count(text: &str) -> u32 {
 
 /// Whether an inline style hides its element. The last declaration of a property counts, unless one before it is important.
 fn style_hides(style: &str) -> bool {
-    // (of no use to the reader, important)
-    let mut properties = [("display", "none", false, false), ("visibility", "hidden", false, false)];
-    let bytes = style.as_bytes();
-    let may_hide = |word: &[u8]| bytes.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word));
-    if !may_hide(b"none") && !may_hide(b"hidden") {
+    let may_hide = ["none", "hidden"].iter().any(|word| style.contains(word));
+    if !may_hide && !style.bytes().any(|b| b.is_ascii_uppercase()) {
         return false;
     }
+    // Name, the value that hides; whether it does so, and whether the declaration that says so is important.
+    let mut properties = [("display", "none", false, false), ("visibility", "hidden", false, false)];
     for (name, value) in style.split(';').filter_map(|declaration| declaration.split_once(':')) {
         let plain = value.trim().trim_end_matches("!important").trim_end();
         let is_important = plain.len() < value.trim().len();
@@ -47,7 +46,7 @@ fn style_hides(style: &str) -> bool {
             }
         }
     }
-    properties.iter().any(|property| property.2)
+    properties.iter().any(|(_, _, hides, _)| *hides)
 }
 
 /// Whether the element asks not to be shown.
