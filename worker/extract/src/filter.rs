@@ -208,14 +208,24 @@ fn keep_lists(dom: &Dom, m: &Measures, named: &[usize], dropped: &mut [bool]) {
     }
 }
 
-/// Whether an id is made of the words of the heading that the element begins with, as manuals do: the heading links to it.
-/// It says what is written there, not what the element is for.
+/// Whether an id is made of the words of the heading that the element is or begins with, as manuals do: it has the same ones, or
+/// the heading links to it. It says what is written there, not what the element is for.
 fn is_slug(dom: &Dom, i: usize, id: &str) -> bool {
+    if dom.tag(i).heading_level().is_some() && has_words_of(id, &dom.text_of(i)) {
+        return true;
+    }
     let links_here = |j: usize| {
         dom.tag(j) == Tag::A && dom.attr(j, &local_name!("href")).and_then(|h| h.strip_prefix('#')) == Some(id)
     };
-    let heading = (i + 1..dom.end(i).min(i + 16)).find(|&j| dom.tag(j).heading_level().is_some());
+    let heading = (i..dom.end(i).min(i + 16)).find(|&j| dom.tag(j).heading_level().is_some());
     heading.is_some_and(|h| (h + 1..dom.end(h).min(h + 40)).any(links_here))
+}
+
+/// Whether an id has the letters of a text, whatever stands between its words.
+fn has_words_of(id: &str, text: &str) -> bool {
+    let letters =
+        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    letters(id) == letters(text)
 }
 
 #[derive(Clone, Copy)]

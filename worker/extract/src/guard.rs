@@ -16,8 +16,11 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{LocalName, local_name};
 use memchr::{memchr, memchr_iter, memmem};
 
+use self::place::{Name, Place};
 use super::markup::{self, Watch};
 use super::tree::{Dom, Sink, streamed};
+
+mod place;
 
 /// Attributes kept per tag.
 pub const MAX_ATTRIBUTES: usize = 256;
@@ -254,6 +257,8 @@ struct TagSpan {
     /// One past the `>`, or the end of input.
     end: usize,
     has_end: bool,
+    /// It ends in `/>`.
+    is_closed: bool,
     /// Byte ranges to replace by a stub.
     cuts: Vec<(usize, usize, &'static str)>,
 }
@@ -266,100 +271,137 @@ struct Reduced {
     is_streamed: bool,
 }
 
+/// The page as far as it is copied.
+struct Copy<'h> {
+    html: &'h str,
+    out: StrTendril,
+    copied: usize,
+    data_left: usize,
+}
+
+impl Copy<'_> {
+    /// Copies up to `from`, and goes on at `to`.
+    fn leave_out(&mut self, from: usize, to: usize, stub: &str) {
+        if from < self.copied || from >= to && stub.is_empty() {
+            return;
+        }
+        self.out.push_slice(&self.html[self.copied..from]);
+        self.out.push_slice(stub);
+        self.copied = to;
+    }
+
+    /// Goes past the tag that begins at `open`, whose name is at `name`, in what is readable of the page.
+    fn tag(&mut self, part: &[u8], open: usize, name: usize) -> TagSpan {
+        let span = scan_tag(part, name, &mut self.data_left);
+        if !span.has_end && part.len() < self.html.len() {
+            self.leave_out(open, span.end, "");
+            return span;
+        }
+        for (from, to, stub) in &span.cuts {
+            self.leave_out(*from, *to, stub);
+        }
+        span
+    }
+}
+
 /// Copies the page without what no later stage reads: the bodies of scripts and styles, comments, drawings, surplus
 /// attributes. That is often half of a page, and the tokenizer is the slowest stage.
 fn reduce(html: &str) -> Reduced {
     let bytes = html.as_bytes();
-    let mut out = StrTendril::with_capacity(u32::try_from(html.len()).unwrap_or(u32::MAX));
-    let mut copied = 0;
-    let mut data_left = MAX_DATA_BYTES;
+    let out = StrTendril::with_capacity(u32::try_from(html.len()).unwrap_or(u32::MAX));
+    let mut copy = Copy { html, out, copied: 0, data_left: MAX_DATA_BYTES };
     let mut script_bytes = 0;
     let is_streamed = memmem::find(bytes, streamed::SIGN).is_some();
     let mut for_no_scripts = ForNoScripts::default();
+    let mut place = Place::default();
     let mut at = 0;
     while let Some(step) = memchr(b'<', &bytes[at..]) {
         let open = at + step;
         at = open + 1;
         let part = for_no_scripts.part(bytes, open);
-        let (from, to) = match bytes.get(at) {
-            Some(c) if c.is_ascii_alphabetic() => {
-                let span = scan_tag(part, at, &mut data_left);
-                if !span.has_end && part.len() < bytes.len() {
-                    out.push_slice(&html[copied..open]);
-                    (at, copied) = (span.end, span.end);
-                    continue;
-                }
-                for (from, to, stub) in &span.cuts {
-                    out.push_slice(&html[copied..*from]);
-                    out.push_slice(stub);
-                    copied = *to;
-                }
-                at = span.end;
-                for_no_scripts.look(bytes, open + 1, at);
-                let raw = raw_text(part, open + 1, span.end);
-                if raw.is_some_and(|(_, end)| end == part.len()) && part.len() < bytes.len() {
-                    let name = part[open + 1..].iter().take_while(|c| c.is_ascii_alphabetic()).count();
-                    out.push_slice(&html[copied..span.end]);
-                    out.push_slice("</");
-                    out.push_slice(&html[open + 1..open + 1 + name]);
-                    out.push_slice(">");
-                    (at, copied) = (part.len(), part.len());
-                    continue;
-                }
-                match raw {
-                    Some((raw, end)) => {
-                        at = end;
-                        let body = &bytes[span.end..end];
-                        match raw {
-                            Raw::Script => {
-                                script_bytes += body.len();
-                                let tag = &html[open..span.end];
-                                let data = tag.len() > 12 && (tag.contains("json") || tag.contains("math/tex"));
-                                // State that a script keeps of what is for sale is read, too.
-                                let data = data || memmem::find(body, b"\"price").is_some();
-                                // `<!--` changes where the script ends; rare, so left to the tokenizer.
-                                if data || memmem::find(body, b"<!--").is_some() {
-                                    continue;
-                                }
-                                (html.floor_char_boundary((span.end + SCRIPT_STUB).min(end)), end)
-                            }
-                            Raw::Style => (span.end, end),
-                            Raw::Text => continue,
-                        }
-                    }
-                    None if bytes[open + 1..].len() > 4
-                        && bytes[open + 1..open + 4].eq_ignore_ascii_case(b"svg")
-                        && !bytes[open + 4].is_ascii_alphanumeric() =>
-                    {
-                        match drawing_end(part, span.end) {
-                            Some(end) => {
-                                at = end;
-                                (span.end, end)
-                            }
-                            None => continue,
-                        }
-                    }
-                    None => continue,
+        let Some(&first) = bytes.get(at) else { break };
+        match first {
+            b'/' if bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic) => {
+                // It may hold anything that a start tag may, as in `</div <!-- end -->`.
+                at = copy.tag(part, open, at + 1).end;
+                if place.may_be_drawing() {
+                    place.end(Name::at(part, open + 2));
                 }
             }
-            Some(b'!') if is_streamed && bytes[open..].starts_with(streamed::END.as_bytes()) => {
+            b'!' if is_streamed && bytes[open..].starts_with(streamed::END.as_bytes()) => {
                 at = open + streamed::END.len();
-                out.push_slice(&html[copied..open]);
-                out.push_slice(streamed::END_KEPT);
-                copied = at;
-                continue;
+                copy.leave_out(open, at, streamed::END_KEPT);
             }
-            Some(b'!') if bytes[at..].starts_with(b"!--") => {
+            b'!' if bytes[at..].starts_with(b"!--") => {
                 at = comment_end(part, at + 3);
-                (open, at)
+                copy.leave_out(open, at, "");
             }
-            _ => continue,
-        };
-        if from < to && from >= copied {
-            out.push_slice(&html[copied..from]);
-            copied = to;
+            b'!' if place.may_be_drawing() && bytes[at..].starts_with(b"![CDATA[") => {
+                at = memmem::find(&part[at..], b"]]>").map_or(part.len(), |n| at + n);
+            }
+            // To the page, anything else that begins like this is a comment up to the first `>`.
+            b'!' | b'?' | b'/' => {
+                let end = memchr(b'>', &part[at..]).map(|n| at + n + 1);
+                let is_doctype = bytes[at..].get(1).is_some_and(|c| c.eq_ignore_ascii_case(&b'd'));
+                at = end.unwrap_or(part.len());
+                if !(is_doctype && end.is_some()) {
+                    copy.leave_out(open, at, "");
+                }
+            }
+            c if c.is_ascii_alphabetic() => {
+                let span = copy.tag(part, open, at);
+                at = span.end;
+                if !span.has_end {
+                    continue;
+                }
+                for_no_scripts.look(bytes, open + 1, at);
+                let name = Name::at(part, open + 1);
+                if place.start(name, span.is_closed) {
+                    if name.is(b"svg")
+                        && !span.is_closed
+                        && let Some(end) = drawing_end(part, span.end)
+                    {
+                        at = end;
+                        copy.leave_out(span.end, end, "");
+                    }
+                    continue;
+                }
+                let Some((raw, end)) = raw_text(part, open + 1, span.end) else { continue };
+                if end == part.len() && part.len() < bytes.len() {
+                    // What is plain text never ends, so it is none here.
+                    if name.is(b"plaintext") {
+                        copy.leave_out(open, span.end, "");
+                    } else {
+                        at = end;
+                        let letters = part[open + 1..].iter().take_while(|c| c.is_ascii_alphabetic()).count();
+                        let stub = format!("</{}>", &html[open + 1..open + 1 + letters]);
+                        copy.leave_out(span.end, end, &stub);
+                    }
+                    continue;
+                }
+                at = end;
+                let body = &bytes[span.end..end];
+                match raw {
+                    Raw::Script => {
+                        script_bytes += body.len();
+                        let tag = &html[open..span.end];
+                        let data = tag.len() > 12 && (tag.contains("json") || tag.contains("math/tex"));
+                        // State that a script keeps of what is for sale is read, too.
+                        let data = data || memmem::find(body, b"\"price").is_some();
+                        // `<!--` changes where the script ends; rare, so left to the tokenizer.
+                        if !data && memmem::find(body, b"<!--").is_none() {
+                            let from = html.floor_char_boundary((span.end + SCRIPT_STUB).min(end));
+                            copy.leave_out(from, end, "");
+                        }
+                    }
+                    Raw::Style => copy.leave_out(span.end, end, ""),
+                    Raw::Text => {}
+                }
+            }
+            _ => {}
         }
     }
+    let Copy { mut out, copied, .. } = copy;
     out.push_slice(&html[copied..]);
     Reduced { text: with_plain_lines(out), script_bytes, is_streamed }
 }
@@ -413,10 +455,10 @@ fn with_plain_lines(text: StrTendril) -> StrTendril {
 }
 
 fn comment_end(bytes: &[u8], from: usize) -> usize {
-    // `<!-->` and `<!--->` are whole comments.
+    // `<!-->` and `<!--->` are whole comments; `<!--!>` is not.
     for dash in memchr_iter(b'>', &bytes[from..]) {
         let gt = from + dash;
-        if bytes[..gt].ends_with(b"--") || bytes[..gt].ends_with(b"--!") {
+        if bytes[..gt].ends_with(b"--") || bytes[from..gt].ends_with(b"--!") {
             return gt + 1;
         }
     }
@@ -428,21 +470,21 @@ fn drawing_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(step) = memchr(b'<', &bytes[at..]) {
         let lt = at + step;
-        let rest = &bytes[lt + 1..];
-        let is = |name: &[u8]| rest.len() > name.len() && rest[..name.len()].eq_ignore_ascii_case(name);
-        if is(b"/svg") {
-            return Some(lt);
-        }
-        if is(b"svg")
-            || is(b"foreignobject")
-            || is(b"!")
-            || is(b"script")
-            || is(b"style")
-            || is(b"div")
-            || is(b"p>")
-            || lt - from > MAX_DRAWING
-        {
-            return None;
+        if bytes.get(lt + 1) == Some(&b'/') {
+            let name = Name::at(bytes, lt + 2);
+            if name.is(b"svg") {
+                return Some(lt);
+            }
+            // A link may be the drawing's or the page's.
+            if name.ends_around() || name.is(b"a") {
+                return None;
+            }
+        } else {
+            let name = Name::at(bytes, lt + 1);
+            let is_more = [b"svg".as_slice(), b"foreignobject", b"script", b"style"].iter().any(|more| name.is(more));
+            if is_more || name.breaks_out() || bytes.get(lt + 1) == Some(&b'!') || lt - from > MAX_DRAWING {
+                return None;
+            }
         }
         at = lt + 1;
     }
@@ -459,7 +501,9 @@ enum Raw {
 
 /// For the tag whose name starts at `name` and which ends at `after`: what its raw text is and where that ends.
 fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
-    const RAW: [(&[u8], Raw); 7] = [
+    /// Which never ends.
+    const PLAIN: &[u8] = b"plaintext";
+    const RAW: [(&[u8], Raw); 9] = [
         (b"script", Raw::Script),
         (b"style", Raw::Style),
         (b"textarea", Raw::Text),
@@ -467,6 +511,8 @@ fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
         (b"xmp", Raw::Text),
         (b"iframe", Raw::Text),
         (b"noframes", Raw::Text),
+        (b"noembed", Raw::Text),
+        (PLAIN, Raw::Text),
     ];
     let ends_name = |at: usize| matches!(bytes.get(at), Some(b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c));
     let (raw, kind) = RAW.iter().find(|(raw, _)| {
@@ -474,7 +520,7 @@ fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
             && bytes[name..name + raw.len()].eq_ignore_ascii_case(raw)
             && ends_name(name + raw.len())
     })?;
-    let mut at = after;
+    let mut at = if *raw == PLAIN { bytes.len() } else { after };
     while let Some(step) = memchr(b'<', &bytes[at..]) {
         let lt = at + step;
         let close = lt + 2;
@@ -492,7 +538,7 @@ fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
 
 /// Walks one start tag the way the tokenizer does, noting what to leave out of it.
 fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
-    let mut span = TagSpan { end: bytes.len(), has_end: false, cuts: Vec::new() };
+    let mut span = TagSpan { end: bytes.len(), has_end: false, is_closed: false, cuts: Vec::new() };
     let mut at = name;
     while at < bytes.len() && !matches!(bytes[at], b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c) {
         at += 1;
@@ -500,12 +546,13 @@ fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
     let mut attributes = 0usize;
     let mut surplus_from = None;
     loop {
+        let before = at;
         while at < bytes.len() && matches!(bytes[at], b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/') {
             at += 1;
         }
         let Some(&first) = bytes.get(at) else { break };
         if first == b'>' {
-            (span.end, span.has_end) = (at + 1, true);
+            (span.end, span.has_end, span.is_closed) = (at + 1, true, at > before && bytes[at - 1] == b'/');
             break;
         }
         attributes += 1;
@@ -561,6 +608,7 @@ fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::measure::Measures;
     use super::super::tree::Tag;
     use super::*;
 
@@ -589,6 +637,78 @@ mod tests {
         let data = "<script type='application/ld+json'>{\"name\": \"long enough\"}</script>";
         assert_eq!(reduced(data), data);
         assert_eq!(reduce("<script>12345678901234567890</script>").script_bytes, 20);
+    }
+
+    /// What is shown of a page.
+    fn shown(html: &str) -> String {
+        let dom = parse(html).dom;
+        let measures = Measures::of(&dom, false);
+        measures.text_left(&dom, &measures.invisible)
+    }
+
+    #[test]
+    fn a_comment_begins_and_ends_where_browsers_say() {
+        for (page, text) in [
+            ("a<!-- x --!>b", "ab"),
+            ("a<!-->b<!--->c -->", "abc -->"),
+            ("a<!--!>x-->b", "ab"),
+            ("a<!---!>x-->b", "ab"),
+            ("a<!----!>b-->", "ab-->"),
+            // Up to the first `>`, whatever they hold.
+            ("a<![CDATA[<!-- ]]>b<p>c<!-- x -->d", "abcd"),
+            ("a<?php echo '<!--' ?>b<p>c<!-- x -->d", "abcd"),
+            ("a<!x '<!--'>b<p>c<!-- x -->d", "abcd"),
+            ("a<!DOCTYPE '<!--'>b<p>c<!-- x -->d", "abcd"),
+            ("a</<!-- >b<p>c<!-- x -->d", "abcd"),
+            ("a</ <style>b<p>c<style>x</style>d", "abcd"),
+            ("a</>b<!>c<?>d", "abcd"),
+            ("a<noscript><?</noscript>b<p>cd", "abcd"),
+        ] {
+            assert_eq!(shown(page), text, "{page}");
+        }
+    }
+
+    #[test]
+    fn an_end_tag_holds_what_a_start_tag_may() {
+        for end in ["</div <!-- end -->", "</div title='<!--'>", "</div title='<style>'>", "</div\n<!-- x -->"] {
+            assert_eq!(shown(&format!("<div>a{end}b<p>c<!-- x --><style></style>d")), "abcd", "{end}");
+        }
+        assert_eq!(shown("<div>a</div<!-- end -->b<p>c"), "abc");
+        let attributes: String = (0..100_000).map(|i| format!(" a{i}")).collect();
+        assert!(reduced(&format!("<p>a</p{attributes}>b")).len() < 4000);
+    }
+
+    #[test]
+    fn a_drawing_ends_where_the_page_goes_on() {
+        for page in [
+            "a<svg viewBox='0 0 1 1'/>b<p>c</p></svg>d",
+            "a<svg><path d=M0><span>b</span></svg>c<p>d",
+            "a<svg><path/><h2>b</h2><ul><li>c</ul></svg>d",
+            "<div>a<svg><g></p>b</g></svg>cd",
+            "<div>a<svg><g></br>b</g></svg>cd",
+            "<button>a<svg><path></button>b<p>c</svg>d",
+            // There, a style or a script is markup, and may end itself.
+            "a<svg><defs><style/></defs></svg>b<p>c<style>x</style>d",
+            "a<svg><style>x</svg>b<p>c<style>x</style>d",
+            "a<svg><script href=x /></svg>b<p>c<p>d<script>x</script>",
+            "a<math><style/></math>b<p>c<p>d",
+            "a<svg><title/></svg>b<p>c<p>d",
+            "a<svg><title>x</svg>b<p>c<!-- x -->d",
+            "a<svg><desc><![CDATA[ > <!-- ]]></desc></svg>b<p>c<!-- x -->d",
+            // In a label of it and after it they are the page's again.
+            "a<svg><foreignObject><style><b></style></foreignObject><style/></svg>b<p>c<style><i></style>d",
+            "a<svg><foreignObject><div><svg><g/></svg></div></foreignObject><style/></svg>b<p>c<style>x</style>d",
+            "a<svg><g></g></svg>b<style><!-- </style>c<p>d",
+        ] {
+            assert_eq!(shown(page), "abcd", "{page}");
+        }
+    }
+
+    #[test]
+    fn what_is_one_text_is_no_markup() {
+        assert_eq!(shown("a<noembed><!-- x</noembed>b<p>c"), "abc");
+        assert_eq!(shown("a<plaintext>b<!-- c --><script>d</script>"), "ab<!-- c --><script>d</script>");
+        assert_eq!(shown("a<noscript><plaintext></noscript>b<p>c"), "abc");
     }
 
     #[test]

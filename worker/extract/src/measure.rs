@@ -29,22 +29,28 @@ pub fn count(text: &str) -> u32 {
     text.bytes().filter(|b| (*b as i8) >= -0x40 && *b > b' ').count() as u32
 }
 
-/// Whether an inline style hides its element.
+/// Whether an inline style hides its element. The last declaration of a property counts, unless one before it is important.
 fn style_hides(style: &str) -> bool {
-    if !(style.contains("none") || style.contains("hidden") || style.contains("NONE")) {
+    let may_hide = ["none", "hidden"].iter().any(|word| style.contains(word));
+    if !may_hide && !style.bytes().any(|b| b.is_ascii_uppercase()) {
         return false;
     }
-    style.split(';').any(|declaration| {
-        declaration.split_once(':').is_some_and(|(name, value)| {
-            let value = value.trim().trim_end_matches("!important").trim_end();
-            (name.trim().eq_ignore_ascii_case("display") && value.eq_ignore_ascii_case("none"))
-                || (name.trim().eq_ignore_ascii_case("visibility") && value.eq_ignore_ascii_case("hidden"))
-        })
-    })
+    // Name, the value that hides; whether it does so, and whether the declaration that says so is important.
+    let mut properties = [("display", "none", false, false), ("visibility", "hidden", false, false)];
+    for (name, value) in style.split(';').filter_map(|declaration| declaration.split_once(':')) {
+        let plain = value.trim().trim_end_matches("!important").trim_end();
+        let is_important = plain.len() < value.trim().len();
+        for (property, hiding, hides, important) in &mut properties {
+            if name.trim().eq_ignore_ascii_case(property) && (is_important || !*important) {
+                (*hides, *important) = (plain.eq_ignore_ascii_case(hiding), is_important);
+            }
+        }
+    }
+    properties.iter().any(|(_, _, hides, _)| *hides)
 }
 
 /// Whether the element asks not to be shown.
-fn is_hidden(dom: &Dom, i: usize) -> bool {
+pub fn is_hidden(dom: &Dom, i: usize) -> bool {
     let Some(element) = dom.element(i) else { return false };
     let mut katex = false;
     for a in &element.attrs {
@@ -86,18 +92,7 @@ impl Measures {
                     i = dom.end(i);
                     continue;
                 }
-                Tag::Style
-                | Tag::Template
-                | Tag::Head
-                | Tag::Title
-                | Tag::Svg
-                | Tag::Iframe
-                | Tag::Canvas
-                | Tag::Audio
-                | Tag::Video
-                | Tag::Select
-                | Tag::Textarea
-                | Tag::Noframes => {
+                tag if tag.is_never_shown() => {
                     m.invisible[i] = true;
                     i = dom.end(i);
                     continue;
@@ -250,6 +245,24 @@ mod tests {
             10
         );
         assert_eq!(total("<div style='visibility:hidden'>all of it</div>", false), 7);
+        assert_eq!(total("<p>seen enough</p><noembed>x</noembed><datalist><option>y</datalist>", false), 10);
+    }
+
+    #[test]
+    fn the_last_declaration_of_a_style_counts() {
+        for (style, hides) in [
+            ("display:none", true),
+            ("color:red; Display : None !important", true),
+            ("display:none;display:block", false),
+            ("display:block;display:none", true),
+            ("display:none !important;display:block", true),
+            ("display:none;visibility:visible", true),
+            ("visibility:hidden;visibility:visible", false),
+            ("background:url(a;display:none)", false),
+            ("display:flex;overflow:hidden", false),
+        ] {
+            assert_eq!(style_hides(style), hides, "{style}");
+        }
     }
 
     #[test]

@@ -502,3 +502,32 @@ fn what_a_reader_sees_without_a_click_that_costs_is_read() {
         assert_eq!(read(&html, true).contains("oak and larch"), shown, "rendered: {html}");
     }
 }
+
+#[test]
+fn a_heading_stays_whatever_its_words_are_elsewhere() {
+    let headings = [
+        ("gpt-partitions", "GPT partitions"),
+        ("sharing-data", "Sharing data"),
+        ("Login_ads", "Login &amp; <i>ads</i>"),
+    ];
+    let sections = headings.map(|(id, text)| format!("<h2 id={id}>{text}</h2><p>{}</p>", PROSE.repeat(2))).concat();
+    let html = format!("<h1>Disks</h1>{sections}<div id=ads>BUY boats</div>");
+    for only_main_content in [true, false] {
+        let options = ExtractOptions { only_main_content, ..main_content() };
+        let markdown = page(&html, &options).markdown.expect("markdown was asked for");
+        for heading in ["## GPT partitions", "## Sharing data", "## Login & *ads*"] {
+            assert!(markdown.contains(heading), "{heading}: {markdown}");
+        }
+        assert!(!markdown.contains("BUY"), "{markdown}");
+    }
+}
+
+#[test]
+fn a_post_stays_whatever_it_is_about() {
+    let post = |n: usize, terms: &str| {
+        format!("<li class='post type-post status-publish hentry {terms}'><h2>Post {n}</h2><p>{PROSE}</p></li>")
+    };
+    let posts: String =
+        (0..6).map(|n| post(n, if n == 3 { "category-advertising tag-meta-ads" } else { "category-boats" })).collect();
+    assert!(main_markdown(&format!("<h1>News</h1><ul>{posts}</ul>")).contains("Post 3"));
+}

@@ -263,6 +263,11 @@ const HIDDEN: &[&str] = &[
 /// What such names end in.
 const HIDDEN_ENDS: &[&str] = &["-display-none", "-display--none", "--hidden", "--is-hidden"];
 
+/// Parts of the classes by which WordPress tells a post or a product from other elements.
+const ENTRY: &[&str] = &["hentry", "status-publish"];
+/// What the classes begin with that say there under which terms it is filed: `tag-meta-ads`, `product_cat-menus`.
+const TERMS: &[&str] = &["category-", "tag-", "product_cat-", "product_tag-"];
+
 /// Remembers hints by attribute value, and by the names in them: pages repeat the same few.
 #[derive(Debug, Default)]
 pub struct Cache<'a> {
@@ -278,7 +283,12 @@ impl<'a> Cache<'a> {
         }
         let mut hints = Hints::default();
         let [mut related, mut products, mut none, mut some, mut hidden, mut by_width] = [false; 6];
+        let is_entry = ENTRY.iter().any(|word| value.contains(word));
         for name in value.split_ascii_whitespace().take(24) {
+            // What a post or a product is about, not what its element is for.
+            if is_entry && TERMS.iter().any(|taxonomy| name.starts_with(taxonomy)) {
+                continue;
+            }
             hints = hints.or(*self.names.entry(name).or_insert_with(|| of_name(name)));
             related |= name == "related";
             products |= name == "products";
@@ -318,6 +328,13 @@ mod tests {
         assert!(hints("CookieBanner").any(Hints::CONSENT));
         assert!(hints("ad_slot").any(Hints::AD));
         assert!(hints("postNavigation").any(Hints::NAV));
+    }
+
+    #[test]
+    fn what_a_post_is_about_hints_nothing() {
+        assert!(!hints("post type-post hentry category-advertising tag-meta-ads tag-gpt-5").any(Hints::AD));
+        assert!(hints("product type-product status-publish product_cat-advertising").is_none());
+        assert!(hints("post hentry ads").any(Hints::AD) && hints("tag-ads").any(Hints::AD));
     }
 
     #[test]

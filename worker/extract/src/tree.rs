@@ -64,13 +64,13 @@ tags! {
     A = "a", Abbr = "abbr", Address = "address", Area = "area", Article = "article", Aside = "aside", Audio = "audio",
     B = "b", Base = "base", Blockquote = "blockquote", Body = "body", Br = "br", Button = "button",
     Canvas = "canvas", Caption = "caption", Center = "center", Cite = "cite", Code = "code", Col = "col",
-    Colgroup = "colgroup", Dd = "dd", Del = "del", Details = "details", Dialog = "dialog", Div = "div", Dl = "dl",
+    Colgroup = "colgroup", Datalist = "datalist", Dd = "dd", Del = "del", Details = "details", Dialog = "dialog", Div = "div", Dl = "dl",
     Dt = "dt", Em = "em", Embed = "embed", Fieldset = "fieldset", Figcaption = "figcaption", Figure = "figure",
     Font = "font", Footer = "footer", Form = "form", Frame = "frame", Frameset = "frameset",
     H1 = "h1", H2 = "h2", H3 = "h3", H4 = "h4", H5 = "h5", H6 = "h6", Head = "head", Header = "header",
     Hgroup = "hgroup", Hr = "hr", Html = "html", I = "i", Iframe = "iframe", Img = "img", Input = "input", Ins = "ins",
     Kbd = "kbd", Label = "label", Legend = "legend", Li = "li", Link = "link", Main = "main", Map = "map",
-    Mark = "mark", Menu = "menu", Meta = "meta", Nav = "nav", Noframes = "noframes", Noscript = "noscript",
+    Mark = "mark", Menu = "menu", Meta = "meta", Nav = "nav", Noembed = "noembed", Noframes = "noframes", Noscript = "noscript",
     Object = "object", Ol = "ol", Optgroup = "optgroup", Option = "option", P = "p", Picture = "picture", Pre = "pre",
     Q = "q", Rp = "rp", Rt = "rt", Ruby = "ruby", S = "s", Samp = "samp", Script = "script", Search = "search",
     Section = "section", Select = "select", Small = "small", Source = "source", Span = "span", Strike = "strike",
@@ -137,6 +137,29 @@ impl Tag {
                 | Ul
                 | Noscript
                 | Document
+        )
+    }
+
+    /// Whether the text of the element is none of the page's, whatever its attributes: no browser shows it, or as a choice or
+    /// a drawing only.
+    pub fn is_never_shown(self) -> bool {
+        use Tag::*;
+        matches!(
+            self,
+            Style
+                | Template
+                | Head
+                | Title
+                | Svg
+                | Iframe
+                | Canvas
+                | Audio
+                | Video
+                | Select
+                | Datalist
+                | Textarea
+                | Noembed
+                | Noframes
         )
     }
 
@@ -441,6 +464,12 @@ impl TreeSink for Sink {
     }
 }
 
+/// Whether an attribute makes a template's contents part of the page.
+fn is_shadow_root(attribute: &Attribute) -> bool {
+    &*attribute.name.local == "shadowrootmode"
+        && ["open", "closed"].iter().any(|mode| attribute.value.eq_ignore_ascii_case(mode))
+}
+
 /// A parsed page. Node 0 is the document; the descendants of node `i` are `i + 1 .. end(i)`.
 #[derive(Debug)]
 pub struct Dom {
@@ -486,7 +515,7 @@ impl Dom {
             let first = match (&data, node.contents) {
                 // A declarative shadow root is what the reader of the page sees.
                 (Data::Element(e), c) if c != NONE => {
-                    if node.is_shown || e.attrs.iter().any(|a| &*a.name.local == "shadowrootmode") {
+                    if node.is_shown || e.attrs.iter().any(is_shadow_root) {
                         raw[c as usize].first
                     } else {
                         NONE
@@ -661,6 +690,8 @@ mod tests {
     fn a_declarative_shadow_root_is_part_of_the_page_and_a_template_is_not() {
         let dom =
             guard::parse("<x-a><template shadowrootmode=open><p>in</p></template></x-a><template>out</template>").dom;
+        assert_eq!(dom.text_of(0), "in");
+        let dom = guard::parse("<x-a><template shadowrootmode=Closed>in</template><template shadowrootmode>out").dom;
         assert_eq!(dom.text_of(0), "in");
     }
 }

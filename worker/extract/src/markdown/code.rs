@@ -2,6 +2,7 @@
 
 use html5ever::local_name;
 
+use super::super::measure::is_hidden;
 use super::super::tree::{Dom, Tag};
 
 /// Class names that are languages by themselves, as highlighters write them.
@@ -324,15 +325,16 @@ fn block_text(dom: &Dom, pre: usize, dropped: &dyn Fn(usize) -> bool) -> String 
                 }
             }
             Tag::Br => out.push('\n'),
-            Tag::Button | Tag::Script | Tag::Style | Tag::Svg | Tag::Select | Tag::Textarea => {
+            Tag::Button | Tag::Script => {
+                i = dom.end(i);
+                continue;
+            }
+            tag if tag.is_never_shown() => {
                 i = dom.end(i);
                 continue;
             }
             tag if tag.is_element() => {
-                if is_gutter(dom, i)
-                    || is_line_link(dom, i)
-                    || (dropped(i) && dom.attr(i, &local_name!("hidden")).is_some())
-                {
+                if is_gutter(dom, i) || is_line_link(dom, i) || (dropped(i) && is_hidden(dom, i)) {
                     i = dom.end(i);
                     continue;
                 }

@@ -103,6 +103,10 @@ fn code_blocks_keep_text_and_find_their_language() {
     check(&[
         ("<pre><code class='language-rust'>  a &lt; b\n*c*\n</code></pre>", "```rust\n  a < b\n*c*\n```"),
         ("<pre>a<br>b<div>c</div>d</pre>", "```\na\nb\nc\nd\n```"),
+        (
+            "<pre>a<iframe>x</iframe><noembed>x</noembed><i style='display:none'>x</i>b</pre><p>c d e",
+            "```\nab\n```\n\nc d e",
+        ),
         ("<pre>```\nx</pre>", "````\n```\nx\n````"),
         ("<div class='highlight-python x'><pre>p</pre></div>", "```python\np\n```"),
         ("<pre><span class=lineno>1</span><code>x</code></pre>", "```\nx\n```"),
