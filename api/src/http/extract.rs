@@ -8,7 +8,7 @@ use uuid::Uuid;
 use weir_shared::domain::target::RequestContext;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::memory;
+use weir_shared::{memory, texts};
 
 use crate::app::App;
 use crate::callers::auth::Caller;
@@ -94,9 +94,14 @@ pub fn check(text: &[u8], reader: Reader) -> ApiResult<()> {
 /// What a parser makes of a JSON text.
 ///
 /// # Errors
-/// 400 when it is not JSON or its values are too many for its length, and what the parser says.
+/// 400 when it is not JSON, has U+0000 in a text or too many values for its length, and what the parser says.
 pub fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
     let value = json::decode(&body).map_err(refused)?;
+    // Not every database has it in a text, so it is refused whatever the text is for.
+    if texts::names_nul(&body) {
+        let text = "Bad request: a text of the JSON body holds the character U+0000, which is not taken";
+        return Err(ApiError::new(ErrorCode::BadRequest, text));
+    }
     let length = body.len();
     drop(body);
     let made = parser(&value);
@@ -233,6 +238,16 @@ mod tests {
             let error = path_id::<JobId>(wrong).unwrap_err();
             assert_eq!(error.to_string(), "Invalid job ID format. Job ID must be a valid UUID.");
         }
+    }
+
+    #[test]
+    fn a_text_with_a_nul_is_refused_wherever_it_stands() {
+        let read = |text: &str| parsed(BytesMut::from(text), |value| Ok(value.clone()));
+        for text in [r#"{"origin":"a\u0000"}"#, r#"{"a":[{"b\u0000":1}]}"#] {
+            let error = read(text).unwrap_err();
+            assert!(error.code() == ErrorCode::BadRequest && error.to_string().contains("U+0000"), "{error}");
+        }
+        assert_eq!(read(r#"{"code":"'\\u0000'"}"#).unwrap()["code"], r"'\u0000'");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use pace::Pace;
 use crate::config::ModelSettings;
 use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
-use crate::retry_after;
+use crate::{retry_after, texts};
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -217,7 +217,7 @@ impl Asker {
         let mut most = question.max_tokens;
         loop {
             let (asked, text) = self.ask(question, most, time, meter).await?;
-            let answer: Option<Completion> = serde_json::from_str(&text).ok();
+            let answer: Option<Completion> = texts::read(&text).ok();
             let counted = answer.as_ref().and_then(Completion::spent);
             meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
             let answer = answer.ok_or(ModelError::Unreadable)?;
@@ -463,11 +463,11 @@ fn object_in(text: &str) -> Option<Value> {
         false => text,
     };
     let is_object = |value: &Value| value.is_object();
-    if let Ok(value) = serde_json::from_str::<Value>(text.trim()) {
+    if let Ok(value) = texts::read::<Value>(text.trim()) {
         return Some(value).filter(is_object);
     }
     let (start, end) = (text.find('{')?, text.rfind('}')?);
-    serde_json::from_str(text.get(start..=end)?).ok().filter(is_object)
+    texts::read(text.get(start..=end)?).ok().filter(is_object)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
 use weir_shared::domain::screenshot::Screenshot;
-use weir_shared::random;
+use weir_shared::{random, texts};
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
@@ -412,7 +412,7 @@ impl Runner<'_> {
         if let Some(problem) = ran.problem {
             return fail(problem);
         }
-        let value = ran.json.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or(Value::Null);
+        let value = ran.json.as_deref().and_then(|json| texts::read(json).ok()).unwrap_or(Value::Null);
         Ok(Returned { r#type: ran.r#type.unwrap_or_default(), value })
     }
 
