@@ -304,7 +304,7 @@ async fn read_one(
                 return Err(format!("It does not fit the schema: {}.", faults.join("; ")));
             }
         }
-        let foreign = strings(&data).find_map(|text| foreign_host(text, &page.url, &page.markdown));
+        let foreign = foreign_host(strings(&data), &page.url, &page.markdown);
         match foreign {
             Some(host) => Err(format!("It names {host}, which the page does not.")),
             None => Ok(data),
@@ -428,7 +428,7 @@ async fn settle(
             return Err(format!("`value` does not fit {schema}: {}.", faults.join("; ")));
         }
         let own = url::Url::parse("about:blank").map_err(|error| error.to_string())?;
-        match strings(&said["value"]).find_map(|text| foreign_host(text, &own, &pages)) {
+        match foreign_host(strings(&said["value"]), &own, &pages) {
             Some(host) => Err(format!("It names {host}, which the pages do not.")),
             None => Ok(Ok(said["value"].clone())),
         }
