@@ -148,6 +148,10 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
             script("window.ran = (window.ran || 0) + 1; JSON.parse('{')"),
             "actions[1] (executeJavascript) failed: it failed",
         ),
+        (
+            script("let a = []; for (let n = 0; n < 100; n++) a = [a]; a"),
+            "actions[1] (executeJavascript) failed: its value is nested more than 64 levels deep",
+        ),
         (script("let = ;"), "actions[1] (executeJavascript) failed: it failed"),
         (script("'x'.repeat(2e6)"), "actions[1] (executeJavascript) failed: its value is larger"),
         (endless[0].clone(), "actions[1] (executeJavascript) failed: the script did not end in time"),
