@@ -11,6 +11,7 @@ use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_TYPE, Charset};
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::{Stream, StreamExt as _, stream};
+use serde::de::IgnoredAny;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -143,9 +144,7 @@ async fn parts(
     }
     let (id, blob, name, content_type) = file.ok_or_else(missing)?;
     let options = options.unwrap_or_else(|| BytesMut::from("{}"));
-    if options.trim_ascii_start().first() != Some(&b'{')
-        && serde_json::from_slice::<serde_json::Value>(&options).is_ok()
-    {
+    if options.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&options).is_ok() {
         return Err(refused("The 'options' field must parse to a JSON object."));
     }
     Ok(Form { id, blob, name, content_type, options })
