@@ -33,6 +33,7 @@ pub mod shares;
 pub mod slots;
 pub mod store;
 pub mod telemetry;
+pub mod texts;
 pub mod time;
 pub mod traces;
 pub mod wake;

@@ -139,9 +139,18 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
         (json!({ "type": "scroll", "selector": "#nowhere" }), "actions[1] (scroll) failed: no element matches"),
         (json!({ "type": "press", "key": "Nope" }), "actions[1] (press) failed: there is no key"),
         (script("throw new Error('mine')"), "actions[1] (executeJavascript) failed: it failed: mine"),
+        // Not every database has this one in a text, and half a character is none.
+        (
+            script("throw new Error('a\\0b\\ud83d')"),
+            "actions[1] (executeJavascript) failed: it failed: a\u{fffd}b\u{fffd}",
+        ),
         (
             script("window.ran = (window.ran || 0) + 1; JSON.parse('{')"),
             "actions[1] (executeJavascript) failed: it failed",
+        ),
+        (
+            script("let a = []; for (let n = 0; n < 100; n++) a = [a]; a"),
+            "actions[1] (executeJavascript) failed: its value is nested more than 64 levels deep",
         ),
         (script("let = ;"), "actions[1] (executeJavascript) failed: it failed"),
         (script("'x'.repeat(2e6)"), "actions[1] (executeJavascript) failed: its value is larger"),

@@ -183,6 +183,16 @@ async fn what_cannot_be_read_is_told_by_name() {
         assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{end:?}: {}", refused.text);
         assert!(refused.error().contains("cannot be read"), "{end:?}: {}", refused.text);
     }
+    // What stands in no part is kept until its end is found, which may never come.
+    let begun = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; x=\"");
+    for begin in [String::new(), begun] {
+        let request =
+            caller.request(reqwest::Method::POST, "/v2/parse").body(format!("{begin}{}", "x".repeat(3 << 20)));
+        let request = request.header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"));
+        let refused = caller.send(request).await;
+        assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{begin}: {}", refused.text);
+        assert!(refused.error().contains("beside what its parts hold"), "{begin}: {}", refused.text);
+    }
     let refused = parse(caller, "a.docx", DOCX, &docx, &json!({"waitFor": 5})).await;
     assert_eq!((refused.status, refused.code()), (400, "PARSE_UNSUPPORTED_OPTIONS"));
     assert_eq!(refused.error(), "Parse uploads do not support waitFor.");

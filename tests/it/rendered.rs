@@ -51,6 +51,7 @@ async fn a_page_is_answered_as_it_stands_whatever_hinders_its_end() {
         ("/stopped", "window.stop()"),
         ("/closed", "setTimeout(() => close(), 50)"),
         ("/no-promise", "Promise = null"),
+        ("/half-a-character", "document.title = '\\ud83d'; document.querySelector('p').append('\\ude00')"),
         ("/no-entries", "performance.getEntriesByType = undefined"),
     ]
     .map(|(path, script)| (pages.put(path, &format!("{WORDS}<script>{script}</script>")), plain.clone(), "stays where"))

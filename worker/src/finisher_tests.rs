@@ -6,6 +6,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::error_code::ErrorCode;
 use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, WorkerId};
 use weir_shared::random;
@@ -155,6 +156,29 @@ async fn an_end_whose_connection_fell_silent_is_written_by_another() {
     drop(finisher);
     tokio::time::timeout(Duration::from_secs(60), task).await.expect("it ends with its handles").unwrap();
     passing.abort();
+}
+
+#[tokio::test]
+async fn an_end_that_the_database_never_takes_keeps_no_other_waiting() {
+    // SQLite has no such text.
+    let Some(url) = postgres().await else { return };
+    let db = Db::connect(&url, 2, PoolUse::Rows).await.unwrap();
+    let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
+    let (_, job, pages) = claimed(&db, "acme", 3).await;
+    let held: Arc<HeldPages> = Arc::default();
+    let (finisher, task) = Finisher::start(db.clone(), db.clone(), blobs, Metrics::new().unwrap(), Arc::default());
+    for (n, page) in pages.iter().enumerate() {
+        let (holding, mut end) = (held.hold(page), done(page.clone()));
+        if n == 1 {
+            end.outcome = Outcome::Failed { code: ErrorCode::Action, error: "a\0b".to_owned(), credits: 0 };
+        }
+        finisher.submit(end, holding, None).await;
+    }
+    drop(finisher);
+    tokio::time::timeout(Duration::from_secs(60), task).await.expect("it ends with its handles").unwrap();
+    assert_eq!(jobs::load(&db, job).await.unwrap().unwrap().completed, 2);
+    let broken = held.broken();
+    assert!(broken.len() == 1 && broken.contains(&(pages[1].id, pages[1].epoch)), "it is tried again");
 }
 
 #[tokio::test]

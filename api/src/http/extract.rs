@@ -5,10 +5,11 @@ use actix_web::http::header::CONTENT_ENCODING;
 use actix_web::web::{Buf as _, Bytes, BytesMut, Payload};
 use serde_json::Value;
 use uuid::Uuid;
+use weir_shared::domain::json_schema::depth;
 use weir_shared::domain::target::RequestContext;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::memory;
+use weir_shared::{memory, texts};
 
 use crate::app::App;
 use crate::callers::auth::Caller;
@@ -19,6 +20,9 @@ use crate::http::json::{self, Fault, Reader};
 
 /// Largest JSON body, bytes (wire 1.8).
 pub const MAX_BODY: usize = 10 * 1024 * 1024;
+
+/// Deepest body. What is kept of one stands inside of other values, and is read again by a reader with a bound (128).
+const MAX_DEPTH: usize = 100;
 
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
@@ -94,9 +98,19 @@ pub fn check(text: &[u8], reader: Reader) -> ApiResult<()> {
 /// What a parser makes of a JSON text.
 ///
 /// # Errors
-/// 400 when it is not JSON or its values are too many for its length, and what the parser says.
+/// 400 when it is not JSON, is nested too deeply, has U+0000 in a text or too many values for its length, and what the parser
+/// says.
 pub fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
     let value = json::decode(&body).map_err(refused)?;
+    if depth(&value) > MAX_DEPTH {
+        let text = format!("Bad request: the JSON body is nested more than {MAX_DEPTH} levels deep");
+        return Err(ApiError::new(ErrorCode::BadRequest, text));
+    }
+    // Not every database has it in a text, so it is refused whatever the text is for.
+    if texts::names_nul(&body) {
+        let text = "Bad request: a text of the JSON body holds the character U+0000, which is not taken";
+        return Err(ApiError::new(ErrorCode::BadRequest, text));
+    }
     let length = body.len();
     drop(body);
     let made = parser(&value);
@@ -233,6 +247,25 @@ mod tests {
             let error = path_id::<JobId>(wrong).unwrap_err();
             assert_eq!(error.to_string(), "Invalid job ID format. Job ID must be a valid UUID.");
         }
+    }
+
+    #[test]
+    fn a_text_with_a_nul_is_refused_wherever_it_stands() {
+        let read = |text: &str| parsed(BytesMut::from(text), |value| Ok(value.clone()));
+        for text in [r#"{"origin":"a\u0000"}"#, r#"{"a":[{"b\u0000":1}]}"#] {
+            let error = read(text).unwrap_err();
+            assert!(error.code() == ErrorCode::BadRequest && error.to_string().contains("U+0000"), "{error}");
+        }
+        assert_eq!(read(r#"{"code":"'\\u0000'"}"#).unwrap()["code"], r"'\u0000'");
+    }
+
+    #[test]
+    fn a_body_that_could_not_be_read_again_inside_of_others_is_refused() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let read = |levels| parsed(BytesMut::from(nested(levels).as_str()), |_| Ok(()));
+        assert!(read(MAX_DEPTH).is_ok());
+        let error = read(MAX_DEPTH + 1).unwrap_err();
+        assert!(error.code() == ErrorCode::BadRequest && error.to_string().contains("nested"), "{error}");
     }
 
     #[test]

@@ -141,8 +141,12 @@ fn cut(text: &str) -> String {
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
+/// Deepest value that is taken of a model or a script. It is stored and answered inside of others, whose reader has a bound
+/// (128).
+pub const MAX_NESTING: usize = 64;
+
 /// How deep a value is nested; a plain one is 0.
-fn depth(value: &Value) -> usize {
+pub fn depth(value: &Value) -> usize {
     // The JSON reader allows 128 levels.
     match value {
         Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),

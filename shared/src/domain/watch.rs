@@ -177,7 +177,9 @@ impl Line {
             let pairs = self.numbers.iter().zip(&other.numbers);
             pairs.map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
-        self.text.cmp(&other.text).then_with(by_numbers)
+        // A text may hold of itself what stands for a number: lines that read alike may have more and fewer of them.
+        let by_count = || self.numbers.len().cmp(&other.numbers.len());
+        self.text.cmp(&other.text).then_with(by_count).then_with(by_numbers)
     }
 
     fn is_like(&self, other: &Self, least: f64) -> bool {
@@ -237,6 +239,16 @@ mod tests {
         assert!(!same(&noise, "Price 12 EUR", "Price 12 USD") && !same(&noise, "1 2", "1"));
         let noise = Noise { numbers_below: Some(5.0), order: true, ..Noise::default() };
         assert!(same(&noise, "x 10\nx 100\ny", "y\nx 98\nx 12") && !same(&noise, "x 10\nx 100", "x 10\nx 10"));
+    }
+
+    #[test]
+    fn lines_have_one_order_whatever_is_in_them() {
+        let lines = ["\u{0} 5", "5 5", "5 6", "\u{0} 6", "\u{0} \u{0}"].map(|line| Line::new(line, true));
+        for (a, b) in lines.iter().flat_map(|a| lines.iter().map(move |b| (a, b))) {
+            assert_eq!(a.order(b), b.order(a).reverse());
+            let is_one = a.order(b) == Ordering::Equal;
+            assert!(!is_one || lines.iter().all(|c| a.order(c) == b.order(c)), "{a:?} {b:?}");
+        }
     }
 
     #[test]

@@ -27,9 +27,10 @@ use dialect::{Dialect, is_of_format};
 use pace::Pace;
 
 use crate::config::ModelSettings;
+use crate::domain::json_schema::{MAX_NESTING, depth};
 use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
-use crate::retry_after;
+use crate::{retry_after, texts};
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -217,7 +218,7 @@ impl Asker {
         let mut most = question.max_tokens;
         loop {
             let (asked, text) = self.ask(question, most, time, meter).await?;
-            let answer: Option<Completion> = serde_json::from_str(&text).ok();
+            let answer: Option<Completion> = texts::read(&text).ok();
             let counted = answer.as_ref().and_then(Completion::spent);
             meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
             let answer = answer.ok_or(ModelError::Unreadable)?;
@@ -456,18 +457,19 @@ impl Content {
     }
 }
 
-/// The JSON object in a text: alone, in a fence, or with words around it; what a model has thought aloud before is none.
+/// The JSON object in a text: alone, in a fence, or with words around it; what a model has thought aloud before is none, and
+/// neither is one that is nested beyond reason.
 fn object_in(text: &str) -> Option<Value> {
     let text = match text.trim_start().starts_with("<think>") {
         true => text.rsplit_once("</think>")?.1,
         false => text,
     };
-    let is_object = |value: &Value| value.is_object();
-    if let Ok(value) = serde_json::from_str::<Value>(text.trim()) {
+    let is_object = |value: &Value| value.is_object() && depth(value) <= MAX_NESTING;
+    if let Ok(value) = texts::read::<Value>(text.trim()) {
         return Some(value).filter(is_object);
     }
     let (start, end) = (text.find('{')?, text.rfind('}')?);
-    serde_json::from_str(text.get(start..=end)?).ok().filter(is_object)
+    texts::read(text.get(start..=end)?).ok().filter(is_object)
 }
 
 #[cfg(test)]
@@ -489,6 +491,8 @@ mod tests {
         for text in ["", "[1]", "{", "}{", "no", "{\"a\":}", "<think>Say {\"a\":1}"] {
             assert_eq!(object_in(text), None, "{text}");
         }
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(object_in(&nested(MAX_NESTING - 2)).is_some() && object_in(&nested(MAX_NESTING + 1)).is_none());
     }
 
     #[test]

@@ -149,9 +149,9 @@ impl<'q> Collected<'q> {
     }
 }
 
-/// An address of the web that is not too long.
+/// An address of the web that is not too long and that every database keeps as it stands.
 fn parse(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok().filter(|_| text.len() <= MAX_URL)?;
+    let url = Url::parse(text).ok().filter(|_| text.len() <= MAX_URL && !text.contains('\0'))?;
     (matches!(url.scheme(), "http" | "https") && url.host().is_some()).then_some(url)
 }
 

@@ -29,6 +29,7 @@ use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
 use crate::retry_after;
 use crate::slots::Slots;
+use crate::texts;
 use crate::time::Timestamp;
 
 /// Largest answer read, bytes.
@@ -331,7 +332,8 @@ async fn get(
             ReadError::TooLong => Failure::Refused(REST),
             ReadError::Cut => Failure::Broken,
         })?;
-        serde_json::from_slice(&body).map_err(|_| Failure::Refused(REST))
+        let text = std::str::from_utf8(&body).map_err(|_| Failure::Refused(REST))?;
+        texts::read(text).map_err(|_| Failure::Refused(REST))
     });
     answered.await.unwrap_or(Err(Failure::Broken))
 }

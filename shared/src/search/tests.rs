@@ -76,7 +76,7 @@ async fn one_page_is_one_hit_and_what_is_of_a_wrong_type_is_none() {
     let (url, _) = backend(|_| {
         let results = json!({"results": [
             {"url": "https://www.a.test/x/?utm_source=y", "title": null, "content": 5},
-            {"url": "http://a.test/x"}, {"url": "javascript:alert(1)"}, {"url": 7}, "text", null,
+            {"url": "http://a.test/x"}, {"url": "javascript:alert(1)"}, {"url": "http://b.test/\u{0}"}, {"url": 7}, "text", null,
             {"url": "https://b.test/", "publishedDate": "2020-01-01T00:00:00"},
         ], "unresponsive_engines": [["bing", "timeout"], 5]});
         (200, JSON, results.to_string())

@@ -8,7 +8,7 @@ use headless_chrome::protocol::cdp::{Page, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use weir_shared::clock;
+use weir_shared::{clock, texts};
 
 use super::cdp::Cdp;
 use super::error::RenderError;
@@ -52,5 +52,5 @@ pub(super) async fn read(cdp: &Cdp, session: &str, frame: &str, deadline: Instan
     let Some(text) = evaluated.result.value.filter(|text| text.len() <= MAX_ANSWER) else {
         return Err(RenderError::Internal(format!("the branding script failed: {:?}", evaluated.exception_details)));
     };
-    serde_json::from_str(&text).map_err(|error| RenderError::Internal(format!("branding: {error}")))
+    texts::read(&text).map_err(|error| RenderError::Internal(format!("branding: {error}")))
 }

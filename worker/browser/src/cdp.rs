@@ -37,6 +37,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_util::sync::CancellationToken;
+use weir_shared::texts;
 
 /// Largest message in either direction, bytes: a full-page screenshot passes, the library's default does not.
 const MAX_MESSAGE: usize = 256 << 20;
@@ -351,6 +352,11 @@ impl Cdp {
 
 impl Inner {
     fn dispatch(&self, text: Utf8Bytes) {
+        // Scripts cut strings anywhere, and Chromium passes on what is left of a character.
+        let text = match texts::mended(&text) {
+            Cow::Owned(mended) => mended.into(),
+            Cow::Borrowed(_) => text,
+        };
         let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&text) else {
             tracing::debug!("unreadable CDP message dropped");
             return;
@@ -439,7 +445,30 @@ impl<T> Drop for Pending<T> {
 
 #[cfg(test)]
 mod tests {
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
+
+    #[tokio::test]
+    async fn half_a_character_of_a_page_spoils_no_answer_and_no_event() {
+        let (browser, client) = tokio::io::duplex(4_096);
+        let cdp = Cdp::over(WebSocketStream::from_raw_socket(client, Role::Client, None).await);
+        let mut browser = WebSocketStream::from_raw_socket(browser, Role::Server, None).await;
+        let mut events = cdp.events("S", |_| true);
+        let asked = cdp.send_as::<serde_json::Value>("Runtime.evaluate", None, ());
+        browser.next().await.expect("a call").expect("a call");
+        for message in [
+            r#"{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"message":"a\ud83d"}}"#,
+            r#"{"id":1,"result":{"result":{"value":"\ude00b\ud83d\ude00"}}}"#,
+        ] {
+            browser.send(Message::text(message)).await.expect("it is open");
+        }
+        let answer = asked.await.expect("an answer");
+        assert_eq!(answer["result"]["value"], "\u{fffd}b\u{1f600}");
+        let event = events.next().await.expect("an event");
+        let told = event.params::<serde_json::Value>().expect("parameters");
+        assert_eq!(told["message"], "a\u{fffd}");
+    }
 
     #[test]
     fn the_span_of_a_raw_value_is_its_place_in_the_message() {

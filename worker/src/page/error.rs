@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::Url;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::texts;
 use weir_shared::time::Timestamp;
 
 use crate::browser::RenderError;
@@ -54,7 +55,8 @@ impl PageError {
     pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: message.into(),
+            // A page's scripts, or a model, may have written some of it.
+            message: texts::without_nul(message.into()),
             is_retryable: false,
             is_uncounted: false,
             early_ms: None,

@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
             if !faults.is_empty() {
                 return Err(format!("It does not fit the schema: {}", faults.join("; ")));
             }
-            let foreign = strings(&data).find_map(|text| quote::foreign_host(text, page));
+            let foreign = quote::foreign_host(strings(&data), page);
             match foreign {
                 Some(host) => Err(format!("It names {host}, which the page does not.")),
                 None => Ok(data),
@@ -284,7 +284,7 @@ fn text_of(said: Value, field: &str, most: usize, page: PageText<'_>) -> Result<
     if text.chars().count() > most {
         return Err(format!("`{field}` is longer than {most} characters."));
     }
-    match quote::foreign_host(text, page) {
+    match quote::foreign_host([text], page) {
         Some(host) => Err(format!("It names {host}, which the page does not.")),
         None => Ok(text.to_owned()),
     }

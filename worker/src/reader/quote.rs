@@ -1,8 +1,9 @@
 //! What a model says, held against the page: quotations stand in it, and hosts are named by it.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::page_text::PageText;
@@ -94,17 +95,18 @@ fn same(c: char) -> char {
     }
 }
 
-/// A host in an address in `text` that neither the page nor its address names.
-pub(crate) fn foreign_host(text: &str, page: PageText<'_>) -> Option<String> {
+/// The first host in an address in one of the texts that neither the page nor its address names. The page is looked through
+/// once for each host, however often the texts name it.
+pub(crate) fn foreign_host<'t>(texts: impl IntoIterator<Item = &'t str>, page: PageText<'_>) -> Option<String> {
     static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)(\b[a-z][a-z0-9+.-]{1,15}:)?//(?:[^\s/?#@]*@)?([^\s/?#:)\]>,']+)").expect("a constant")
     });
     let own = page.url.host_str().unwrap_or_default().to_ascii_lowercase();
-    let mut lower = None;
-    ADDRESS.captures_iter(text).find_map(|found| {
+    let (mut lower, mut known) = (None, HashSet::new());
+    let is_foreign = |found: Captures<'t>| {
         let host = found[2].trim_end_matches(['.', '"', '*', '_']).to_lowercase();
         // Without a scheme it may be two slashes in a text.
-        if found.get(1).is_none() && !host.contains('.') {
+        if found.get(1).is_none() && !host.contains('.') || known.contains(&host) {
             return None;
         }
         let is_own = host == own || host.strip_suffix(own.as_str()).is_some_and(|rest| rest.ends_with('.'));
@@ -113,8 +115,13 @@ pub(crate) fn foreign_host(text: &str, page: PageText<'_>) -> Option<String> {
             let data = page.structured.map(ToString::to_string).unwrap_or_default();
             format!("{}\n{}", page.markdown, data).to_lowercase()
         });
-        (!is_own && !own.ends_with(&format!(".{parent}")) && own != parent && !lower.contains(parent)).then_some(host)
-    })
+        if !is_own && !own.ends_with(&format!(".{parent}")) && own != parent && !lower.contains(parent) {
+            return Some(host);
+        }
+        known.insert(host);
+        None
+    };
+    texts.into_iter().flat_map(|text| ADDRESS.captures_iter(text)).find_map(is_foreign)
 }
 
 #[cfg(test)]
@@ -149,7 +156,7 @@ mod tests {
             "a // b",
             "https://site.test",
         ] {
-            assert_eq!(foreign_host(fine, page), None, "{fine}");
+            assert_eq!(foreign_host([fine], page), None, "{fine}");
         }
         for (text, host) in [
             ("go to https://evil.test/?q=1.", "evil.test"),
@@ -158,7 +165,21 @@ mod tests {
             ("https://docs.site.test.evil.test/", "docs.site.test.evil.test"),
             ("//evil.test", "evil.test"),
         ] {
-            assert_eq!(foreign_host(text, page).as_deref(), Some(host), "{text}");
+            assert_eq!(foreign_host([text], page).as_deref(), Some(host), "{text}");
         }
+        let several = ["https://other.test/1", "a", "https://other.test/2 //evil.test", "https://worse.test"];
+        assert_eq!(foreign_host(several, page).as_deref(), Some("evil.test"));
+    }
+
+    #[test]
+    fn a_long_page_is_not_read_again_for_each_address() {
+        let url = url::Url::parse("https://site.test/").unwrap();
+        let markdown = format!("{}https://CDN.test/", "Some words. ".repeat(200_000));
+        let page = PageText { url: &url, markdown: &markdown, structured: None };
+        let texts: Vec<String> = (0..20_000).map(|n| format!("https://cdn.test/{n}.png")).collect();
+        let begun = weir_shared::clock::Stopwatch::start();
+        assert_eq!(foreign_host(texts.iter().map(String::as_str), page), None);
+        // Once for each takes minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }

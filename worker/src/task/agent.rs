@@ -162,7 +162,7 @@ impl Agent<'_> {
             return Err("`answer` is empty.".to_owned());
         }
         let nowhere = Url::parse("about:blank").map_err(|error| error.to_string())?;
-        match strings(&answer).find_map(|text| foreign_host(text, &nowhere, &self.seen)) {
+        match foreign_host(strings(&answer), &nowhere, &self.seen) {
             Some(host) => Err(format!("It names {host}, which nothing that you saw does.")),
             None => Ok(action),
         }
@@ -408,7 +408,7 @@ impl Agent<'_> {
             if answer.is_empty() {
                 return Err("`answer` is empty.".to_owned());
             }
-            match foreign_host(&answer, &page.url, &page.markdown) {
+            match foreign_host([answer.as_str()], &page.url, &page.markdown) {
                 Some(host) => Err(format!("It names {host}, which the page does not.")),
                 None => Ok(answer),
             }

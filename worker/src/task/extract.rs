@@ -11,6 +11,7 @@ use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::reach::compared;
 use weir_shared::domain::target::{fetch_url, naming, strip_user, without_user};
 use weir_shared::domain::task::{AT_ONCE, ExtractSpec, READING, StopReason, TaskOutcome};
+use weir_shared::guests::Urgency;
 
 use super::act;
 use super::journal::{Ask, Halt, Journal, all, cut};
@@ -18,6 +19,8 @@ use super::merge::Merged;
 use super::page::{self, Page};
 use super::words::{SYSTEM, excerpt, fenced, foreign_host, room_for};
 use crate::fetch::CallerHeaders;
+use crate::page::cpu::blocking;
+use crate::page::error::PageError;
 use crate::reader::strings;
 
 /// Longest answers, tokens.
@@ -301,7 +304,7 @@ async fn read_one(
                 return Err(format!("It does not fit the schema: {}.", faults.join("; ")));
             }
         }
-        let foreign = strings(&data).find_map(|text| foreign_host(text, &page.url, &page.markdown));
+        let foreign = foreign_host(strings(&data), &page.url, &page.markdown);
         match foreign {
             Some(host) => Err(format!("It names {host}, which the page does not.")),
             None => Ok(data),
@@ -324,13 +327,18 @@ async fn put_together(
     mut warnings: Vec<String>,
 ) -> Result<TaskOutcome, Halt> {
     let is_object = is_object(spec);
-    let mut merged = Merged::default();
-    for (url, value) in &said {
-        let Some(value) = value else { continue };
-        let value = if is_object { value.clone() } else { json!({ "value": value }) };
-        merged.add(value, url);
-    }
-    let (mut value, sources, conflicts) = merged.finish();
+    let holder = (journal.task.team, Urgency::Background);
+    let joined = blocking(holder, move || {
+        let mut merged = Merged::default();
+        for (url, value) in &said {
+            let Some(value) = value else { continue };
+            let value = if is_object { value.clone() } else { json!({ "value": value }) };
+            merged.add(value, url);
+        }
+        Ok::<_, PageError>((said, merged.finish()))
+    });
+    let broken = |error: PageError| Halt::Stop(StopReason::Failed, error.message);
+    let (said, (mut value, sources, conflicts)) = joined.await.map_err(broken)?;
     if !is_object {
         value = value["value"].take();
     } else if value.is_null() {
@@ -420,7 +428,7 @@ async fn settle(
             return Err(format!("`value` does not fit {schema}: {}.", faults.join("; ")));
         }
         let own = url::Url::parse("about:blank").map_err(|error| error.to_string())?;
-        match strings(&said["value"]).find_map(|text| foreign_host(text, &own, &pages)) {
+        match foreign_host(strings(&said["value"]), &own, &pages) {
             Some(host) => Err(format!("It names {host}, which the pages do not.")),
             None => Ok(Ok(said["value"].clone())),
         }

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 const TOLD: usize = 10;
 /// Longest value in what is told, characters.
 const SHOWN: usize = 80;
+/// Items of lists that are held against each other: an item that comes later is added as it is. A list of two thousand items
+/// is whole.
+const COMPARED: usize = 4_000_000;
 
 /// What pages said so far.
 #[derive(Debug, Default)]
@@ -19,6 +22,8 @@ pub(super) struct Merged {
     /// The page that a value at a place came from.
     first: BTreeMap<String, String>,
     conflicts: Vec<String>,
+    /// Items that were held against each other.
+    compared: usize,
 }
 
 impl Merged {
@@ -49,7 +54,9 @@ impl Merged {
                     self.join(fields.entry(name).or_insert(Value::Null), value, url, &below);
                 }
             }
-            (Value::Array(list), Value::Array(more)) => more.into_iter().for_each(|item| join_item(list, item)),
+            (Value::Array(list), Value::Array(more)) => {
+                more.into_iter().for_each(|item| self.join_item(list, item));
+            }
             (known, said) if is_nothing(known) => {
                 self.note(&said, url, place);
                 *known = said;
@@ -78,8 +85,23 @@ impl Merged {
         }
     }
 
-    /// All of it, the pages of each field, and a sentence for each conflict.
-    pub fn finish(self) -> (Value, BTreeMap<String, Vec<String>>, Vec<String>) {
+    /// Adds an item to a list. One that says the same as another, or more of the same thing, is that one.
+    fn join_item(&mut self, list: &mut Vec<Value>, item: Value) {
+        if is_nothing(&item) {
+            return;
+        }
+        self.compared = self.compared.saturating_add(list.len());
+        if self.compared <= COMPARED && is_joined(list, &item) {
+            return;
+        }
+        list.push(item);
+    }
+
+    /// All of it, the pages of each field, and sentences for the caller: one for each conflict.
+    pub fn finish(mut self) -> (Value, BTreeMap<String, Vec<String>>, Vec<String>) {
+        if self.compared > COMPARED {
+            self.conflicts.push("The lists are so long that an item may stand in them more than once.".to_owned());
+        }
         (self.value, self.sources, self.conflicts)
     }
 }
@@ -104,27 +126,21 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Adds an item to a list. One that says the same as another, or more of the same thing, is that one.
-fn join_item(list: &mut Vec<Value>, item: Value) {
-    if is_nothing(&item) || list.iter().any(|known| is_same(known, &item)) {
-        return;
+/// Whether an item of the list says the same as this one, or is about the same thing and now says what this one says of it.
+fn is_joined(list: &mut [Value], item: &Value) -> bool {
+    if list.iter().any(|known| is_same(known, item)) {
+        return true;
     }
-    if let Value::Object(said) = &item {
-        for known in list.iter_mut() {
-            if let Value::Object(fields) = known
-                && is_one_thing(fields, said)
-            {
-                for (name, value) in said {
-                    let own = fields.entry(name.clone()).or_insert(Value::Null);
-                    if is_nothing(own) {
-                        *own = value.clone();
-                    }
-                }
-                return;
-            }
+    let Value::Object(said) = item else { return false };
+    let about = list.iter_mut().filter_map(Value::as_object_mut).find(|fields| is_one_thing(fields, said));
+    let Some(fields) = about else { return false };
+    for (name, value) in said {
+        let own = fields.entry(name.clone()).or_insert(Value::Null);
+        if is_nothing(own) {
+            *own = value.clone();
         }
     }
-    list.push(item);
+    true
 }
 
 /// Whether two objects are about one thing: they agree wherever both say something, and do so in a text.
@@ -196,6 +212,17 @@ mod tests {
             value,
             json!({"people": [{"name": "Anna", "age": 40}, {"name": "Ben", "age": 3}, {"name": "Ben", "age": 4}]})
         );
+    }
+
+    #[test]
+    fn lists_of_very_many_items_are_joined_in_bounded_time() {
+        let page = |n: i64| json!({"n": (n * 100_000..(n + 1) * 100_000).collect::<Vec<_>>()});
+        let (value, _, told) = merged(&[(page(0), "u1"), (page(1), "u2"), (page(0), "u3")]);
+        assert_eq!(value["n"].as_array().map(Vec::len), Some(300_000));
+        assert!(told.len() == 1 && told[0].contains("more than once"), "{told:?}");
+        let few = |n: i64| json!({"n": (n..n + 1_000).collect::<Vec<_>>()});
+        let (value, _, told) = merged(&[(few(0), "u1"), (few(500), "u2"), (few(0), "u3")]);
+        assert_eq!((value["n"].as_array().map(Vec::len), told.len()), (Some(1_500), 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use url::Url;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::PageState;
 use weir_shared::ids::PageId;
+use weir_shared::store::StoreError;
 use weir_shared::store::work::documents;
 use weir_shared::store::work::pages::PageRow;
 
@@ -32,8 +33,11 @@ pub(super) async fn read(journal: &Journal, row: &PageRow) -> Result<Result<Page
         let why = row.error.clone().unwrap_or_else(|| "it was not read".to_owned());
         return Ok(Err(format!("{}: {why}", row.url)));
     }
-    let Some(stored) = documents::by_page(&process.db, &process.blobs, row.id).await? else {
-        return Ok(Err(format!("{}: its document is gone", row.url)));
+    let stored = match documents::by_page(&process.db, &process.blobs, row.id).await {
+        Ok(Some(stored)) => stored,
+        // It does not come back, however often it is asked for.
+        Ok(None) | Err(StoreError::Lost(_)) => return Ok(Err(format!("{}: its document is gone", row.url))),
+        Err(error) => return Err(error.into()),
     };
     let Ok(document) = serde_json::from_str::<Document>(stored.json.get()) else {
         return Ok(Err(format!("{}: its document cannot be read", row.url)));

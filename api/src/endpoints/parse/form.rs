@@ -11,6 +11,7 @@ use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_TYPE, Charset};
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::{Stream, StreamExt as _, stream};
+use serde::de::IgnoredAny;
 use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -29,6 +30,10 @@ use crate::http::extract;
 const MAX_OPTIONS: usize = 1 << 20;
 /// Most parts.
 const MAX_PARTS: usize = 16;
+/// Most bytes beside what the parts hold: their heads, what stands between them and before the first. The library keeps what
+/// it looks for the end of, and this is far more than comes at once.
+const MAX_BETWEEN: usize = 1 << 20;
+const BETWEEN: &str = "The form has too much beside what its parts hold: 1 MiB of heads and boundaries is taken.";
 /// What is said where there is no file.
 pub const MISSING: &str = "Missing file upload. Send multipart/form-data with the file in the part 'file', or JSON with \
     the uploadRef of a file that was sent before.";
@@ -54,6 +59,34 @@ enum Body {
     Over,
     /// It is given up.
     Late,
+    /// More than [`MAX_BETWEEN`] of it are in no part.
+    Between,
+}
+
+/// A body on its way, as both ends of the library see it.
+struct Coming {
+    body: Cell<Body>,
+    /// Bytes that have come, and those of them that parts hold.
+    come: Cell<usize>,
+    taken: Cell<usize>,
+}
+
+impl Coming {
+    /// Notes what has come.
+    fn come(&self, bytes: usize) -> Result<(), PayloadError> {
+        self.come.set(self.come.get() + bytes);
+        if self.come.get() - self.taken.get() <= MAX_BETWEEN {
+            return Ok(());
+        }
+        self.body.set(Body::Between);
+        Err(PayloadError::Overflow)
+    }
+
+    /// Notes what parts hold. Returns how much that is by now.
+    fn take(&self, bytes: usize) -> usize {
+        self.taken.set(self.taken.get() + bytes);
+        self.taken.get()
+    }
 }
 
 /// Reads the parts, and stores the file as it comes.
@@ -80,9 +113,9 @@ async fn parts(
     begun: &mut Option<JobId>,
 ) -> ApiResult<Form> {
     let mut room = app.bodies.room(caller.key);
-    let body = Rc::new(Cell::new(Body::Open));
+    let body = Rc::new(Coming { body: Cell::new(Body::Open), come: Cell::new(0), taken: Cell::new(0) });
     let mut form = Multipart::new(request.headers(), coming(Arriving::new(request, payload), Rc::clone(&body)));
-    let (mut file, mut options, mut taken) = (None, None, 0);
+    let (mut file, mut options) = (None, None);
     let mut parts = 0;
     while let Some(mut field) = next(&mut form, &body).await? {
         parts += 1;
@@ -95,14 +128,14 @@ async fn parts(
                 check_kind(&name, content_type.as_deref())?;
                 let id = *begun.insert(uploads::begin(&app.db).await?);
                 let mut receiving = Receiving::begin(&app.blobs, id).await?;
-                let length = store(&mut field, &body, &mut receiving, &mut taken, &mut room).await?;
+                let length = store(&mut field, &body, &mut receiving, &mut room).await?;
                 if length == 0 {
                     return Err(refused(EMPTY));
                 }
                 file = Some((id, receiving.end().await?, name, content_type));
             }
             Some("options") if options.is_none() => {
-                options = Some(text(&mut field, &body, &mut taken, &mut room).await?);
+                options = Some(text(&mut field, &body, &mut room).await?);
             }
             _ => {
                 return Err(refused("The form has a part that is neither 'file' nor 'options', or one of them twice."));
@@ -111,26 +144,24 @@ async fn parts(
     }
     let (id, blob, name, content_type) = file.ok_or_else(missing)?;
     let options = options.unwrap_or_else(|| BytesMut::from("{}"));
-    if options.trim_ascii_start().first() != Some(&b'{')
-        && serde_json::from_slice::<serde_json::Value>(&options).is_ok()
-    {
+    if options.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&options).is_ok() {
         return Err(refused("The 'options' field must parse to a JSON object."));
     }
     Ok(Form { id, blob, name, content_type, options })
 }
 
 /// What comes of a body, for the library to read. Why it ends is noted in `body`.
-fn coming(arriving: Arriving, body: Rc<Cell<Body>>) -> impl Stream<Item = Result<Bytes, PayloadError>> {
+fn coming(arriving: Arriving, body: Rc<Coming>) -> impl Stream<Item = Result<Bytes, PayloadError>> {
     let parts = stream::unfold((arriving, body), |(mut arriving, body)| async move {
         let part = match arriving.next().await {
-            Ok(Some(part)) => Ok(part),
+            Ok(Some(part)) => body.come(part.len()).map(|()| part),
             Ok(None) => {
-                body.set(Body::Over);
+                body.body.set(Body::Over);
                 return None;
             }
             Err(Interrupted::Broken(error)) => Err(error),
             Err(Interrupted::Late) => {
-                body.set(Body::Late);
+                body.body.set(Body::Late);
                 Err(PayloadError::Incomplete(None))
             }
         };
@@ -150,7 +181,7 @@ pub fn has_type(request: &HttpRequest, kind: &str) -> bool {
 /// body is over: it waits for what follows a line's end.
 async fn next<T>(
     stream: &mut (impl Stream<Item = Result<T, MultipartError>> + Unpin),
-    body: &Cell<Body>,
+    Coming { body, .. }: &Coming,
 ) -> ApiResult<Option<T>> {
     let mut next = pin!(stream.next());
     let next = std::future::poll_fn(|context| match next.as_mut().poll(context) {
@@ -159,6 +190,7 @@ async fn next<T>(
     });
     next.await.transpose().map_err(|error| match body.get() {
         Body::Late => arriving::late(),
+        Body::Between => refused(BETWEEN),
         Body::Open | Body::Over => broken(&error),
     })
 }
@@ -182,35 +214,27 @@ fn describe(field: &Field) -> ApiResult<(String, Option<String>)> {
 }
 
 /// Stores the bytes of a part. Returns how many there were.
-async fn store(
-    field: &mut Field,
-    body: &Cell<Body>,
-    receiving: &mut Receiving,
-    taken: &mut usize,
-    room: &mut Room,
-) -> ApiResult<usize> {
+async fn store(field: &mut Field, body: &Coming, receiving: &mut Receiving, room: &mut Room) -> ApiResult<usize> {
     let mut length = 0;
     while let Some(chunk) = next(field, body).await? {
         length += chunk.len();
         if length > MAX_BYTES {
             return Err(refused(TOO_LARGE));
         }
-        *taken += chunk.len();
-        room.reach(*taken)?;
+        room.reach(body.take(chunk.len()))?;
         receiving.push(&chunk).await?;
     }
     Ok(length)
 }
 
 /// The options.
-async fn text(field: &mut Field, body: &Cell<Body>, taken: &mut usize, room: &mut Room) -> ApiResult<BytesMut> {
+async fn text(field: &mut Field, body: &Coming, room: &mut Room) -> ApiResult<BytesMut> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = next(field, body).await? {
         if bytes.len() + chunk.len() > MAX_OPTIONS {
             return Err(refused("The 'options' field is longer than 1 MB."));
         }
-        *taken += chunk.len();
-        room.reach(*taken)?;
+        room.reach(body.take(chunk.len()))?;
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)

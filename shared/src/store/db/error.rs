@@ -1,5 +1,6 @@
 //! How a function of the store fails.
 
+use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 
@@ -14,7 +15,7 @@ pub enum StoreError {
     /// The database is away, full, locked or broken; the same call may work later.
     #[error("the database is unavailable: {0}")]
     Unavailable(sqlx::Error),
-    /// A row holds what it must not.
+    /// A row holds what it must not, or was to hold it: the database refuses the value, however often it is given.
     #[error("corrupt row: {0}")]
     Corrupt(String),
     /// The place of the blobs does not answer; the same call may work later.
@@ -63,6 +64,22 @@ impl StoreError {
         let Some(error) = error.as_database_error() else { return true };
         let is_of_postgres = error.try_downcast_ref::<PgDatabaseError>().is_some();
         is_of_postgres && error.code().is_some_and(|code| ENDS.iter().any(|class| code.starts_with(class)))
+    }
+}
+
+/// Whether it is the value that the database has something against: Postgres's class for that (a text with U+0000, a number
+/// out of range), SQLite's codes, and checks of columns.
+fn is_refused_value(error: &dyn DatabaseError) -> bool {
+    const POSTGRES: &str = "22";
+    // `SQLITE_TOOBIG`, `SQLITE_MISMATCH`.
+    const SQLITE: &[i32] = &[18, 20];
+    if matches!(error.kind(), ErrorKind::CheckViolation | ErrorKind::NotNullViolation) {
+        return true;
+    }
+    let code = error.code().unwrap_or_default();
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(_) => code.starts_with(POSTGRES),
+        None => primary(&code).is_some_and(|code| SQLITE.contains(&code)),
     }
 }
 
@@ -115,6 +132,7 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::Database(e) if e.is_unique_violation() => Self::Conflict(e.message().to_owned()),
+            sqlx::Error::Database(e) if is_refused_value(&**e) => Self::Corrupt(error.to_string()),
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
             _ => {
                 if matches!(error, sqlx::Error::PoolTimedOut) {
@@ -158,6 +176,15 @@ mod tests {
         for db in databases().await {
             let wrong = refused(&db, "SELECT nothing FROM nowhere").await;
             assert!(!wrong.takes_no_writes() && !wrong.may_pass() && !wrong.leaves_commit_open(), "{wrong}");
+            let unfit = match &db {
+                Db::Postgres(_) => "SELECT CAST(99999999999 AS INTEGER)",
+                Db::Sqlite(_) => "SELECT zeroblob(9999999999)",
+            };
+            let absent = "INSERT INTO page_content (digest, size, packed, used_at) VALUES ('a', NULL, 1, 1)";
+            for statements in [unfit, absent] {
+                let refused = refused(&db, statements).await;
+                assert!(matches!(refused, StoreError::Corrupt(_)) && !refused.may_pass(), "{refused:?}");
+            }
             let lost = StoreError::from(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into()));
             assert!(lost.may_pass() && lost.leaves_commit_open() && !lost.takes_no_writes(), "{lost}");
             let read_only = match &db {

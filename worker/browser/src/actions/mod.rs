@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
+use weir_shared::domain::json_schema::{MAX_NESTING, depth};
 use weir_shared::domain::screenshot::Screenshot;
-use weir_shared::random;
+use weir_shared::{random, texts};
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
@@ -412,7 +413,13 @@ impl Runner<'_> {
         if let Some(problem) = ran.problem {
             return fail(problem);
         }
-        let value = ran.json.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or(Value::Null);
+        let Ok(value) = ran.json.as_deref().map(texts::read).transpose() else {
+            return fail("its value cannot be read");
+        };
+        let value: Value = value.unwrap_or_default();
+        if depth(&value) > MAX_NESTING {
+            return fail(format!("its value is nested more than {MAX_NESTING} levels deep"));
+        }
         Ok(Returned { r#type: ran.r#type.unwrap_or_default(), value })
     }
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
-use weir_shared::clock;
+use weir_shared::{clock, texts};
 
 /// A page that has not answered by then is blocked. Also how long a termination may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
@@ -147,7 +147,7 @@ impl Attached {
     /// Reads one message: the number of the command that it answers, 0 for none. `None`: the connection has ended.
     async fn next(&mut self) -> anyhow::Result<Option<i64>> {
         let Some(message) = self.socket.next().await else { return Ok(None) };
-        let Ok(message) = serde_json::from_str::<Value>(message?.to_text().unwrap_or_default()) else {
+        let Ok(message) = texts::read::<Value>(message?.to_text().unwrap_or_default()) else {
             return Ok(Some(0));
         };
         if let Some(session) = message["params"]["sessionId"].as_str() {

@@ -148,7 +148,10 @@ impl Run<'_> {
                 return Err(TooMuch);
             }
         }
-        let value = taken.map(|value| steps::take(&leaf.steps, value, &self.page.addresses)).unwrap_or_default();
+        let value = match taken {
+            Some(value) => steps::take(&leaf.steps, value, &self.page.addresses, &self.clock)?,
+            None => Value::Null,
+        };
         if !value.is_null()
             && let Some(i) = found
             && !self.marks.contains_key(place)

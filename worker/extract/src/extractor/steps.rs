@@ -6,8 +6,9 @@ use chrono::{NaiveDate, NaiveDateTime};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
-use super::Shape;
+use super::{Shape, TooMuch};
 use crate::address::Addresses;
+use crate::guard::Clock;
 
 /// Most steps of one value.
 const MAX_STEPS: usize = 12;
@@ -54,6 +55,10 @@ pub(super) fn read(list: &Value, place: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(list.len());
     for (n, step) in list.iter().enumerate() {
         steps.extend(one(step).map_err(|why| format!("{place}/{n}: {why}"))?);
+    }
+    // Each further one would multiply the parts, and make lists of lists.
+    if steps.iter().filter(|step| matches!(step, Step::Split(_))).count() > 1 {
+        return Err(format!("{place}: at most one split."));
     }
     Ok(steps)
 }
@@ -173,7 +178,10 @@ pub(super) fn shape(steps: &[Step], begin: Shape) -> Shape {
 }
 
 /// Takes the steps with a value; null where one of them leaves nothing.
-pub(super) fn take(steps: &[Step], value: Value, addresses: &Addresses) -> Value {
+///
+/// # Errors
+/// When the time is over: a pattern may look at each letter of a text for each of its own parts.
+pub(super) fn take(steps: &[Step], value: Value, addresses: &Addresses, clock: &Clock) -> Result<Value, TooMuch> {
     let mut value = value;
     for (n, step) in steps.iter().enumerate() {
         let text = match &value {
@@ -185,15 +193,18 @@ pub(super) fn take(steps: &[Step], value: Value, addresses: &Addresses) -> Value
                     "false"
                 }
             }
-            _ => return value,
+            _ => return Ok(value),
         };
+        if matches!(step, Step::Match(_) | Step::Replace(..)) && clock.is_over() {
+            return Err(TooMuch);
+        }
         if let Step::Split(by) = step {
             let rest = &steps[n + 1..];
             let parts = text.split(by.as_str()).map(str::trim).filter(|part| !part.is_empty()).take(MAX_PARTS);
-            let parts = parts.map(|part| take(rest, part.into(), addresses)).filter(|part| !part.is_null());
-            return Some(Value::Array(parts.collect()))
-                .filter(|list| list != &Value::Array(Vec::new()))
-                .unwrap_or_default();
+            let parts = parts.map(|part| take(rest, part.into(), addresses, clock));
+            let mut list = parts.collect::<Result<Vec<_>, _>>()?;
+            list.retain(|part| !part.is_null());
+            return Ok(if list.is_empty() { Value::Null } else { list.into() });
         }
         value = match changed(step, text, addresses) {
             Some(Value::String(text)) if text.trim().is_empty() => Value::Null,
@@ -201,7 +212,7 @@ pub(super) fn take(steps: &[Step], value: Value, addresses: &Addresses) -> Value
             other => other.unwrap_or_default(),
         };
     }
-    value
+    Ok(value)
 }
 
 fn changed(step: &Step, text: &str, addresses: &Addresses) -> Option<Value> {

@@ -103,6 +103,7 @@ fn what_is_no_form_is_refused_with_the_place() {
         (json!({"select": "p", "steps": [{"match": "(?=a)"}]}), "not supported"),
         (json!({"select": "p", "steps": [{"date": "%Q"}]}), "strftime"),
         (json!({"select": "p", "steps": [{"number": "x"}]}), "decimal mark"),
+        (json!({"select": "p", "steps": [{"split": ","}, "upper", {"split": ";"}]}), "/steps: at most one split"),
         (json!({"select": "p", "take": {"attribute": 1}}), "/take"),
         (json!({"select": "p", "default": "https://evil.test"}), "no address"),
         (json!({"select": "p", "steps": [{"map": {"a": "www.evil.test"}}]}), "no address"),
@@ -155,6 +156,11 @@ fn hostile_pages_and_forms_end_in_bounded_time() {
     if Extractor::new(&slow).is_ok() {
         let _ = bounded(&slow, &text.repeat(200));
     }
+    // One value, of many parts that grow and are gone through again and again.
+    let mut steps = vec![json!({"split": ","})];
+    steps.extend(std::iter::repeat_n(json!({"replace": {"pattern": "", "with": "a".repeat(200)}}), 11));
+    let parts = format!("<p>{}</p>", "a,".repeat(200));
+    assert_eq!(bounded(&json!({"select": "p", "steps": steps}), &parts), Err(TooMuch));
     let huge = format!("<main>{}</main>", "word ".repeat(400_000));
     assert_eq!(bounded(&json!({"select": "main"}), &huge), Err(TooMuch));
     let grows = json!({"select": "p", "steps": [{"replace": {"pattern": "", "with": "x".repeat(200)}}]});
