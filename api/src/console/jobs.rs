@@ -427,7 +427,7 @@ async fn filtered(
     if after.is_none() && !is_more {
         let there = counted(&app.db, filter, Some(up_to), app.db.now()).await?.len();
         if there > count {
-            let text = format!("{there} jobs match now, and {count} were confirmed: count again");
+            let text = format!("jobs that match now: {there}, and confirmed were {count}: count again");
             return Err(ApiError::new(ErrorCode::Conflict, text));
         }
     }
