@@ -37,6 +37,7 @@ use weir_shared::{clock, descriptors};
 
 use crate::app::AppData;
 use crate::http::pace::Paced;
+use crate::http::peers::{Peers, Place};
 use crate::http::{access_log, answers, connections, cors, head};
 use crate::routes;
 
@@ -77,7 +78,7 @@ struct Accepted {
 }
 
 /// Held as long as the connection lives.
-type Counted = (TaskTrackerToken, OwnedSemaphorePermit);
+type Counted = (TaskTrackerToken, OwnedSemaphorePermit, Place);
 
 /// Where connections are handed to.
 struct Thread {
@@ -161,24 +162,26 @@ pub(crate) fn most_connections(files: u64) -> usize {
     usize::try_from(MOST_CONNECTIONS.min(files / 4 * 3).max(1)).unwrap_or(usize::MAX)
 }
 
-/// Hands each connection to the next thread, until it is told to stop.
+/// Hands each connection to the next thread, until it is told to stop. One too many of its address is closed.
 async fn accept(
     socket: tokio::net::TcpListener,
     threads: Vec<Thread>,
     stop: CancellationToken,
     is_ours: bool,
 ) -> anyhow::Result<()> {
-    let room = Arc::new(Semaphore::new(most_connections(descriptors::allowed())));
+    let most = most_connections(descriptors::allowed());
+    let (room, mut peers) = (Arc::new(Semaphore::new(most)), Peers::among(most));
     let mut turns = threads.iter().cycle();
-    let mut hand_over = |stream: TcpStream, permit: OwnedSemaphorePermit| {
+    let mut hand_over = |stream: TcpStream, from: SocketAddr, permit: OwnedSemaphorePermit| {
+        let Some(place) = peers.admit(from.ip()) else { return Ok(()) };
         let thread = turns.next().context("there are no threads")?;
-        let counted = (thread.connections.token(), permit);
+        let counted = (thread.connections.token(), permit, place);
         thread.accepted.send(Accepted { stream, counted }).map_err(|_| anyhow!("a thread of the server has ended"))
     };
     let accepted = || async {
         let permit = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
-        let (stream, _) = socket.accept().await?;
-        Ok::<_, io::Error>((stream.into_std()?, permit))
+        let (stream, from) = socket.accept().await?;
+        Ok::<_, io::Error>((stream.into_std()?, from, permit))
     };
     loop {
         let accepted = tokio::select! {
@@ -186,7 +189,7 @@ async fn accept(
             accepted = accepted() => accepted,
         };
         match accepted {
-            Ok((stream, permit)) => hand_over(stream, permit)?,
+            Ok((stream, from, permit)) => hand_over(stream, from, permit)?,
             // The client has gone meanwhile.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
             Err(error) => {
@@ -200,9 +203,9 @@ async fn accept(
     }
     let socket = socket.into_std()?;
     while is_ours && let Ok(permit) = Arc::clone(&room).try_acquire_owned() {
-        let Ok((stream, _)) = socket.accept() else { break };
+        let Ok((stream, from)) = socket.accept() else { break };
         stream.set_nonblocking(true)?;
-        hand_over(stream, permit)?;
+        hand_over(stream, from, permit)?;
     }
     Ok(())
 }

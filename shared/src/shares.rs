@@ -8,16 +8,24 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Names remembered before those without a holder are forgotten.
+/// Names remembered at least before those without a holder are forgotten.
 const NAMES: usize = 1_024;
 
 /// What those of one name have in common, for as long as one of them holds it.
 #[derive(Debug)]
-pub struct Common<K, T>(Mutex<HashMap<K, Weak<T>>>);
+pub struct Common<K, T>(Mutex<Named<K, T>>);
+
+#[derive(Debug)]
+struct Named<K, T> {
+    of: HashMap<K, Weak<T>>,
+    /// With so many names it is looked for those without a holder: twice as many as had one at the last look, so that a look
+    /// costs little a name however many are held.
+    full: usize,
+}
 
 impl<K, T> Default for Common<K, T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Named { of: HashMap::new(), full: NAMES }))
     }
 }
 
@@ -29,20 +37,21 @@ impl<K: Eq + Hash, T> Common<K, T> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = named.get(name).and_then(Weak::upgrade) {
+        if let Some(own) = named.of.get(name).and_then(Weak::upgrade) {
             return own;
         }
-        if named.len() >= NAMES {
-            named.retain(|_, own| own.strong_count() > 0);
+        if named.of.len() >= named.full {
+            named.of.retain(|_, own| own.strong_count() > 0);
+            named.full = NAMES.max(2 * named.of.len());
         }
         let own = Arc::new(make());
-        named.insert(name.to_owned(), Arc::downgrade(&own));
+        named.of.insert(name.to_owned(), Arc::downgrade(&own));
         own
     }
 
     /// The same; `None` where nobody holds any.
     pub fn held(&self, name: &K) -> Option<Arc<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).and_then(Weak::upgrade)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).of.get(name).and_then(Weak::upgrade)
     }
 }
 
@@ -145,7 +154,16 @@ mod tests {
         for n in 0..3 * NAMES {
             drop(shares.take(&n.to_string()).await);
         }
-        assert!(shares.named.0.lock().unwrap().len() <= NAMES);
+        assert!(shares.named.0.lock().unwrap().of.len() <= NAMES);
         assert!(shares.take("kept").now_or_never().is_none());
+        // Where many are held, they are not looked through for each that comes.
+        let shares = Shares::<usize>::new(4 * NAMES, 1);
+        let held: Vec<Share> = (0..2 * NAMES).filter_map(|n| shares.try_take(&n)).collect();
+        assert_eq!((held.len(), shares.named.0.lock().unwrap().full), (2 * NAMES, 2 * NAMES));
+        drop(held);
+        for n in 0..3 * NAMES {
+            drop(shares.take(&n).await);
+        }
+        assert!(shares.named.0.lock().unwrap().of.len() <= 2 * NAMES, "and are forgotten all the same");
     }
 }

@@ -56,7 +56,7 @@ both_databases! {
         // Nobody types its name, and the default team is nobody's to remove.
         let asked = service.try_cli(&["team", "remove", "acme"]);
         let said = String::from_utf8_lossy(&asked.stderr);
-        assert!(asked.status.code() == Some(1) && said.contains("1 jobs (0 of them run) with 3 documents"), "{said}");
+        assert!(asked.status.code() == Some(1) && said.contains("1 key, 1 job (running: 0) with 3 documents"), "{said}");
         assert_eq!(service.try_cli(&["team", "remove", "default", "--yes"]).status.code(), Some(1));
         assert_eq!(service.try_cli(&["team", "remove", "nobody", "--yes"]).status.code(), Some(1));
         acme.get(&path).await.ok();
@@ -72,6 +72,14 @@ both_databases! {
         for refused in [["key", "create", "--team", &name], ["credits", "show", "--team", &name]] {
             assert_eq!(service.try_cli(&refused).status.code(), Some(1), "{refused:?}");
         }
+
+        // Whoever was not told gives the command once more, and needs to type nothing for what is done.
+        let told = service.try_cli(&["team", "remove", "acme"]);
+        let said = String::from_utf8_lossy(&told.stdout);
+        assert!(told.status.success() && said.starts_with("team acme is removed already: "), "{told:?}");
+        let once_more = service.cli_json(&["team", "remove", "acme", "--yes", "--wait", "--json"]);
+        assert_eq!((&once_more["id"], &once_more["wasRemoved"]), (&done["id"], &json!(true)));
+        assert_eq!(done["wasRemoved"], false);
 
         let again = service.new_team("acme");
         assert_eq!(again.get(&path).await.status, 404);
@@ -189,6 +197,8 @@ async fn what_a_command_has_committed_is_shown_though_the_answer_to_the_commit_i
     let caller = Caller::new(service.base(), key["key"].as_str());
     assert_eq!(caller.get("/v2/team/credit-usage").await.status, 200);
     assert_eq!(lost(&["key", "revoke", key["id"].as_str().unwrap()])["revoked"], true);
+    assert_eq!(lost(&["team", "remove", "lost", "--yes"])["wasRemoved"], false);
+    assert_eq!(lost(&["team", "remove", "lost", "--yes"])["wasRemoved"], true);
 }
 
 #[tokio::test]

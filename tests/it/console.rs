@@ -348,6 +348,7 @@ both_databases! {
         assert_eq!(list("kind=crawl").await.0, Vec::<String>::new());
         assert_eq!(list("host=127.0.0.1&since=1h&kind=batch").await.0, all);
         assert_eq!(list("host=elsewhere.example").await.0, Vec::<String>::new());
+        assert_eq!(list("cursor=").await, (all.clone(), None), "as if it were absent");
         let (first, next) = list("limit=3").await;
         assert_eq!(first, all[..3]);
         assert_eq!(list(&format!("limit=3&cursor={}", next.unwrap())).await, (all[3..].to_vec(), None));
@@ -364,7 +365,7 @@ both_databases! {
         // The request as it is shown can be sent again.
         let again = user.post("/public/v2/batch/scrape", &shown["request"]["body"]).await.id();
         finished(service.caller(), &again, Duration::from_secs(60)).await;
-        let pages = user.get(&format!("/jobs/{good}/pages?limit=2")).await.ok();
+        let pages = user.get(&format!("/jobs/{good}/pages?limit=2&cursor=")).await.ok();
         assert_eq!(pages["pages"].as_array().unwrap().len(), 2);
         let rest = user.get(&format!("/jobs/{good}/pages?cursor={}", pages["next"].as_str().unwrap())).await.ok();
         assert_eq!((rest["pages"][0]["index"].as_i64(), &rest["next"]), (Some(2), &Value::Null));

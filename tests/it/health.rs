@@ -25,6 +25,9 @@ both_databases! {
         let anyone = service.anonymous();
         assert_eq!(anyone.get("/healthz").await.status, 200);
         assert_eq!(anyone.get("/readyz").await.status, 200);
+        // Its worker is set to take no sessions and says so with its row: no call waits for what it may still offer.
+        let refused = service.post("/v2/browser", &json!({})).await;
+        assert_eq!((refused.status, refused.code()), (503, "BROWSER_NOT_CONFIGURED"), "{}", refused.text);
         service.kill_worker(0);
         let answer = wait_until_within(Duration::from_secs(60), "a dead worker shows", || async {
             let answer = anyone.get("/readyz").await;

@@ -13,7 +13,7 @@ use weir_shared::store::work::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
 
 use super::database::team_filter;
-use super::output::{Output, or_dash, plain, shorten, table};
+use super::output::{Output, counted, or_dash, plain, shorten, table};
 use super::rows::{crawl_text, done_text, job_json, page_json};
 use super::{replay, watch};
 
@@ -163,14 +163,14 @@ async fn show_job(db: &Db, output: Output, job: &JobRow) -> anyhow::Result<()> {
     json["failedPages"] = failed.iter().map(page_json).collect();
     output.show(&json, || {
         let mut text = format!(
-            "job {}\nkind {}, status {}\n{}, {} waiting{}, {} credits\nmade {}, ended {}\n",
+            "job {}\nkind {}, status {}\n{}, {} waiting{}, {}\nmade {}, ended {}\n",
             job.id,
             job.kind.as_str(),
             job.status.as_str(),
             done_text(job),
             job.waiting().queued,
             crawl_text(crawl.as_ref()),
-            job.credits_used,
+            counted(job.credits_used, "credit"),
             job.created_at,
             or_dash(job.finished_at),
         );
@@ -194,9 +194,9 @@ async fn show_page(db: &Db, output: Output, page: &PageRow) -> anyhow::Result<()
     output.show(&json, || {
         let state = page.state.as_str();
         let mut text = format!("page {} of job {}\n{}\n", page.id, page.job_id, plain(&page.url));
-        text.push_str(&format!("state {state}, {} claims\n", page.claims));
+        text.push_str(&format!("state {state}, {}\n", counted(page.claims, "claim")));
         if page.replays > 0 {
-            text.push_str(&format!("replayed {} times, last at {}\n", page.replays, page.queued_at));
+            text.push_str(&format!("replayed {}, last at {}\n", counted(page.replays, "time"), page.queued_at));
         }
         if let Some(error) = &page.error {
             text.push_str(&format!("{}: {}\n", or_dash(page.error_code.as_deref()), plain(error)));

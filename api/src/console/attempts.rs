@@ -12,6 +12,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::time::Timestamp;
 
 use crate::error::{ApiError, ApiResult};
+use crate::http::peers::network;
 
 /// Failures a minute from one address, and in total.
 const OF_ADDRESS: u32 = 10;
@@ -31,16 +32,9 @@ struct Window {
     of_address: HashMap<IpAddr, u32>,
 }
 
-/// One who tries: of IPv6 the whole network, because who has one address has them all.
+/// One who tries.
 fn who(address: Option<IpAddr>) -> IpAddr {
-    match address.map(|address| address.to_canonical()) {
-        Some(IpAddr::V6(six)) => {
-            let [a, b, c, d, ..] = six.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-        }
-        Some(four) => four,
-        None => IpAddr::from([0, 0, 0, 0]),
-    }
+    address.map_or(IpAddr::from([0, 0, 0, 0]), network)
 }
 
 impl Attempts {

@@ -20,7 +20,7 @@ use weir_shared::store::work::{crawls, maps, pages, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
-use super::jobs::{cursor, job_of, limit, listed, of_teams, word};
+use super::jobs::{cursor, job_of, limit, listed, not_empty, of_teams, word};
 use super::session::{Viewer, enter};
 use super::wire::{Job, Page, TeamNames};
 use crate::app::{App, AppData};
@@ -490,7 +490,7 @@ pub async fn pages(app: AppData, request: HttpRequest, id: Path<String>) -> ApiR
     let query: PageQuery = body::query(&request)?;
     let state = word::<PageState>("status", query.status.as_deref())?;
     let wrong = || ApiError::new(ErrorCode::BadRequest, "The cursor is none of ours");
-    let after = query.cursor.as_deref().map_or(Some(START), read_place).ok_or_else(wrong)?;
+    let after = not_empty(query.cursor.as_deref()).map_or(Some(START), read_place).ok_or_else(wrong)?;
     let limit = limit(query.limit)?;
     let job = load(&app, &viewer, path_id(&id)?).await?;
     let (rows, next) = page_lists::list(&app.db, job.id, job.team_id, state, after, limit).await?;

@@ -207,7 +207,12 @@ pub(super) fn limit(given: Option<i64>) -> ApiResult<i64> {
 /// 400 for one that we did not give.
 pub(super) fn cursor<T: std::str::FromStr>(given: Option<&str>) -> ApiResult<Option<T>> {
     let wrong = || ApiError::new(ErrorCode::BadRequest, "The cursor is none of ours");
-    given.map(|text| text.parse().map_err(|_| wrong())).transpose()
+    not_empty(given).map(|text| text.parse().map_err(|_| wrong())).transpose()
+}
+
+/// A parameter that is empty says as little as one that is absent.
+pub(super) fn not_empty(given: Option<&str>) -> Option<&str> {
+    given.filter(|text| !text.is_empty())
 }
 
 /// A time, or a duration back from now.
@@ -228,7 +233,7 @@ pub(super) fn since(text: &str, now: Timestamp) -> ApiResult<Timestamp> {
 /// 400.
 pub(super) fn word<T: std::str::FromStr>(name: &str, given: Option<&str>) -> ApiResult<Option<T>> {
     let wrong = |text: &str| ApiError::new(ErrorCode::BadRequest, format!("{name}: {text} is none of its words"));
-    given.filter(|text| !text.is_empty()).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+    not_empty(given).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
 }
 
 impl Wanted {
@@ -422,7 +427,7 @@ async fn filtered(
     if after.is_none() && !is_more {
         let there = counted(&app.db, filter, Some(up_to), app.db.now()).await?.len();
         if there > count {
-            let text = format!("{there} jobs match now, and {count} were confirmed: count again");
+            let text = format!("jobs that match now: {there}, and confirmed were {count}: count again");
             return Err(ApiError::new(ErrorCode::Conflict, text));
         }
     }

@@ -15,3 +15,4 @@ pub(crate) mod handed_over;
 pub(crate) mod head;
 pub mod json;
 pub(crate) mod pace;
+pub(crate) mod peers;

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::activity::Endpoint;
 use super::scrape_request::no_exchange;
+use super::target::without_user;
 use super::validation::{Fields, Issues, Path, ValidationError, read_id, refusal};
 use super::words::words;
 use crate::error_code::ErrorCode;
@@ -54,7 +55,7 @@ impl Subject {
 pub struct Feedback {
     /// `good`, `partial` or `bad`.
     pub rating: &'static str,
-    /// Everything else that was said, as it came.
+    /// Everything else that was said, as it came, but for names and passwords in addresses.
     pub said: Map<String, Value>,
 }
 
@@ -181,13 +182,24 @@ fn each(fields: &mut Fields<'_, '_>, name: &'static str, most: i64, read: impl F
     }
 }
 
-/// The body without what stands in columns of its own, or is for statistics.
+/// The body without what stands in columns of its own, or is for statistics, and without names and passwords in addresses,
+/// which are for their origins alone.
 fn said(body: &Value) -> Map<String, Value> {
     let mut said = body.as_object().cloned().unwrap_or_default();
     said.retain(|name, value| {
         !["rating", "endpoint", "jobId", "origin", "integration"].contains(&name.as_str()) && !value.is_null()
     });
+    let sources = said.get_mut("valuableSources").and_then(Value::as_array_mut).into_iter().flatten();
+    sources.filter_map(|source| source.get_mut("url")).for_each(hide_user);
+    said.get_mut("url").into_iter().for_each(hide_user);
     said
+}
+
+fn hide_user(address: &mut Value) {
+    // Space around an address is none of it.
+    if let Some(text) = address.as_str() {
+        *address = without_user(text.trim()).into();
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +222,16 @@ mod tests {
             "note": "n", "url": "https://a.example", "pageNumbers": [1, 2], "metadata": {"a": {"b": 1}}, "origin": "mcp"});
         let read = parse_feedback(&sent).unwrap();
         assert_eq!((read.subject, read.job.to_string().as_str(), read.feedback.said.len()), (Subject::Parse, JOB, 6));
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_not_kept() {
+        let address = "https://alice:hush@a.example/b";
+        let of_search = json!({"rating": "good", "valuableSources": [{"url": address}, {"url": "report@2.pdf"}]});
+        let said = parse_search_feedback(&of_search).unwrap().said;
+        assert_eq!(said["valuableSources"], json!([{"url": "https://a.example/b"}, {"url": "report@2.pdf"}]));
+        let of_page = json!({"endpoint": "scrape", "jobId": JOB, "rating": "bad", "url": format!(" {address}\n")});
+        assert_eq!(parse_feedback(&of_page).unwrap().feedback.said["url"], "https://a.example/b");
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct Load {
     /// Why no browser for pages can be started, while that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub browser_problem: Option<String>,
+    /// It is set to take no browser sessions (`WEIR_SESSIONS_PER_WORKER=0`), so nobody waits for its offer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub takes_no_sessions: bool,
     /// Browser sessions.
     pub sessions: i64,
     #[serde(skip_serializing_if = "Option::is_none")]

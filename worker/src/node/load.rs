@@ -19,6 +19,7 @@ pub(super) fn load(process: &Process) -> Load {
         busy: process.metrics.slots_busy.get(),
         browsers: browsers(process),
         browser_problem: browser_problem(process),
+        takes_no_sessions: process.settings.worker.sessions == 0,
         sessions: process.sessions().map_or(0, |sessions| sessions.count() as i64),
         memory_bytes: memory_bytes(),
         pages: process.figures.total().pages,

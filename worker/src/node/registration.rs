@@ -9,6 +9,7 @@ use weir_shared::ids::WorkerId;
 use weir_shared::store;
 use weir_shared::store::work::nodes;
 
+use super::load::load;
 use crate::context::Process;
 
 /// Announces the worker under its id of this life, reachable at `address`.
@@ -33,6 +34,8 @@ pub(super) async fn announce(process: &Process, id: WorkerId, address: &str) -> 
     let mut tx = process.db.begin().await?;
     bury_neighbours(&mut tx, &node).await?;
     nodes::insert(&mut tx, &node).await?;
+    // Whether it may offer sessions at all is known from the first moment on.
+    nodes::heartbeat(&mut tx, id, now, Some(&load(process))).await?;
     let found = process.sandbox.status();
     let limits = if found.boxed { found.limits.name() } else { "there are no boxes (WEIR_SANDBOX=off)" };
     nodes::say_box_limits(&mut tx, id, limits).await?;

@@ -14,7 +14,7 @@ use weir_shared::{blocking, private};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::callers::first_key;
-use crate::cli::output::{Output, complain};
+use crate::cli::output::{Output, complain, counted};
 use crate::server;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
@@ -164,7 +164,7 @@ fn say(root: &Path, manifest: &Manifest, output: Output) {
     let mut shown = json!(manifest);
     shown["folder"] = json!(root.display().to_string());
     output.show(&shown, || {
-        let (kind, blobs) = (manifest.database.name(), manifest.blobs);
-        format!("restored: {kind} as of {}, {blobs} blobs; start the service", manifest.taken_at)
+        let (kind, blobs) = (manifest.database.name(), counted(manifest.blobs, "blob"));
+        format!("restored: {kind} as of {}, {blobs}; start the service", manifest.taken_at)
     });
 }

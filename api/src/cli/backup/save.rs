@@ -15,7 +15,7 @@ use weir_shared::store::db::copies;
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::callers::first_key;
 use crate::cli::database;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, counted};
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
     let db = database::open(settings).await?;
@@ -48,10 +48,10 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     shown["copied"] = json!({ "blobs": copied.blobs, "bytes": copied.bytes });
     output.show(&shown, || {
         format!(
-            "{}: {}, {} blobs of {:.1} MB, of which {} are new",
+            "{}: {}, {} of {:.1} MB; new: {}",
             root.display(),
             kind.name(),
-            manifest.blobs,
+            counted(manifest.blobs, "blob"),
             manifest.blob_bytes as f64 / 1e6,
             copied.blobs,
         )

@@ -15,6 +15,7 @@ use weir_shared::runners::InstalledRunners;
 
 use super::finding::{Check, Finding};
 use crate::callers::first_key;
+use crate::cli::output::counted;
 
 /// Least free space where data, blobs and boxes lie, bytes: below it writes fail soon.
 const LEAST_FREE: u64 = 1024 * 1024 * 1024;
@@ -137,7 +138,7 @@ fn open_files(allowed: u64, sessions: usize) -> Finding {
     let raise = "raise the hard limit to 65536 (LimitNOFILE of systemd, --ulimit nofile= of containers";
     if allowed >= descriptors::LEAST {
         return Finding::weak(
-            format!("{allowed} at once, and {sessions} sessions in one worker may take them all"),
+            format!("{allowed} at once, and {} in one worker may take them all", counted(sessions, "session")),
             format!("{raise}, {needed} at least for so many), or lower WEIR_SESSIONS_PER_WORKER"),
         );
     }

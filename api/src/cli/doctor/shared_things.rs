@@ -14,6 +14,7 @@ use weir_shared::{blocking, private};
 
 use super::finding::{Check, Finding};
 use crate::cli::database::missing_file;
+use crate::cli::output::counted;
 use crate::server;
 
 /// Most that the database's clock may differ from ours, milliseconds: all follow the database's, so this is only told.
@@ -127,8 +128,8 @@ async fn shape(settings: &Settings, db: &Db) -> Finding {
             Finding::bad(format!("{name}: changed or broken off: {damaged}"), "restore a backup (`weir restore`)")
         }
         Ok(shape) if !shape.missing.is_empty() => {
-            let count = shape.missing.len();
-            Finding::good(format!("{name}; {count} migrations to be applied by `weir migrate` or `weir serve`"))
+            let count = counted(shape.missing.len(), "migration");
+            Finding::good(format!("{name}; {count} to be applied by `weir migrate` or `weir serve`"))
         }
         Ok(shape) if !shape.newer.is_empty() => Finding::weak(
             format!("{name} is newer than this program: {}", shape.newer.join(", ")),

@@ -11,7 +11,7 @@ use weir_shared::store::contents::cache::{self, Age, Kept};
 use weir_shared::store::{Db, StoreError};
 
 use super::warc::Archive;
-use crate::cli::output::{Output, complain};
+use crate::cli::output::{Output, complain, counted};
 
 /// Pages read at once.
 const STEP: i64 = 50;
@@ -85,9 +85,11 @@ pub async fn run(to: &Path, site: Option<&str>, db: &Db, settings: &Settings, ou
     }
     archive.finish()?;
     let summary = json!({ "pages": pages, "lost": lost, "files": files + 1 });
-    output.show(&summary, || format!("{pages} pages in {} files below {}", files + 1, to.display()));
+    output.show(&summary, || {
+        format!("{} in {} below {}", counted(pages, "page"), counted(files + 1, "file"), to.display())
+    });
     if lost > 0 {
-        bail!("{lost} pages could not be read and were left out");
+        bail!("could not be read, and left out: {}", counted(lost, "page"));
     }
     Ok(())
 }

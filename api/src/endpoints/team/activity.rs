@@ -71,7 +71,7 @@ pub fn doc() -> Operation {
     Operation::new(Group::Team, "listActivity", "What the team did", text)
         .query("endpoint", json!({"type": "string", "enum": endpoints()}), "Only calls of this kind.")
         .query("limit", json!({"type": ["integer", "string"], "default": DEFAULT_LIMIT}), limit)
-        .query("cursor", json!({"type": "string"}), "The `cursor` of the page before.")
+        .query("cursor", json!({"type": "string"}), "The `cursor` of the page before; empty for the first.")
         .answer::<Body>("The calls.")
         .errors(&[400])
 }
@@ -108,6 +108,8 @@ fn read(query: &str) -> ApiResult<Query> {
         match name.as_ref() {
             "endpoint" => read.endpoint = Some(value.parse().map_err(|_| wrong_endpoint())?),
             "limit" => read.limit = value.parse::<i64>().map_or(DEFAULT_LIMIT, |limit| limit.clamp(1, MAX_LIMIT)),
+            // Clients that always send it send none for the first page.
+            "cursor" if value.is_empty() => read.cursor = None,
             "cursor" => {
                 let cursor = Cursor::decode(&value);
                 read.cursor = Some(cursor.ok_or_else(|| ApiError::new(ErrorCode::Invalid, "Invalid cursor."))?);
@@ -153,6 +155,7 @@ mod tests {
         let plain = Query { endpoint: None, limit: 50, cursor: None };
         assert_eq!(read("").unwrap(), plain);
         assert_eq!(read("other=1&limit=many").unwrap(), plain);
+        assert_eq!(read("cursor=").unwrap(), plain);
         for (text, limit) in [("1", 1), ("100", 100), ("101", 100), ("0", 1), ("-5", 1), ("", 50)] {
             assert_eq!(read(&format!("limit={text}")).unwrap().limit, limit, "{text}");
         }

@@ -1,6 +1,6 @@
 //! Where a session comes to: the team's place, its credits, the profile's lease and a worker's slot, in one transaction.
 
-use crate::domain::node::NodeState;
+use crate::domain::node::{Load, NodeState};
 use crate::domain::session::{self, CreateSession, SessionKind, SessionState};
 use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::on_db;
@@ -130,6 +130,7 @@ struct Candidate {
     address: String,
     session_slots: i64,
     sessions_refused: Option<String>,
+    load: Option<String>,
     started_at: Timestamp,
     taken: i64,
 }
@@ -137,7 +138,16 @@ struct Candidate {
 impl Candidate {
     /// It has just started, and may still say that it takes sessions.
     fn may_offer(&self, now: Timestamp) -> bool {
-        self.session_slots == 0 && self.sessions_refused.is_none() && now.ms_since(self.started_at) < TRIAL_MS
+        self.session_slots == 0
+            && self.sessions_refused.is_none()
+            && now.ms_since(self.started_at) < TRIAL_MS
+            && !self.takes_none()
+    }
+
+    /// It has said that it takes none. Those of earlier releases do not say so.
+    fn takes_none(&self) -> bool {
+        let load = self.load.as_deref().and_then(|load| serde_json::from_str::<Load>(load).ok());
+        load.is_some_and(|load| load.takes_no_sessions)
     }
 }
 
@@ -150,7 +160,7 @@ async fn choose_worker(
     now: Timestamp,
 ) -> StoreResult<Result<(WorkerId, String), NotPlaced>> {
     const SQL: &str = sql!(
-        "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
+        "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.load, n.started_at, (SELECT COUNT(*) \
          FROM browser_session s WHERE s.worker_id = n.id AND s.state <> ",
         SessionState::Destroyed.sql(),
         ") AS taken FROM worker_node n WHERE n.state = ",

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::domain::location::Location;
-use crate::domain::node::NodeState;
+use crate::domain::node::{Load, NodeState};
 use crate::domain::profile::ProfileUse;
 use crate::domain::session::{CreateSession, EndReason, SessionKind, SessionState};
 use crate::ids::{PageId, SessionId, TeamId, WorkerId};
@@ -276,6 +276,30 @@ async fn a_metered_team_pays_for_the_whole_ttl_up_front_and_gets_the_rest_back()
         assert_eq!(end(&db, id, EndReason::Ttl, now.plus_ms(900_000)).await.unwrap().credits, 20);
         let balance = credits::balance(&db, team).await.unwrap().unwrap();
         assert_eq!((balance.used, balance.reserved, balance.left()), (20, 0, 5));
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_set_to_take_no_sessions_is_not_waited_for() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let now = db.now();
+        let request = request(60, None);
+        let new = plain(team, &request);
+        let none = worker(&db, 0, now).await;
+        let mut tx = db.begin().await.unwrap();
+        nodes::offer_sessions(&mut tx, none, 0, None).await.unwrap();
+        nodes::heartbeat(&mut tx, none, now, Some(&Load::default())).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotYet), "it has not said so");
+        let load = Load { takes_no_sessions: true, ..Load::default() };
+        let mut tx = db.begin().await.unwrap();
+        nodes::heartbeat(&mut tx, none, now, Some(&load)).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotOffered { why: None }));
+        worker(&db, 1, now).await;
+        assert!(try_place(&db, &new, now).await.is_ok());
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full));
     }
 }
 

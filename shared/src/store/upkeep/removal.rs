@@ -154,14 +154,42 @@ pub async fn holdings(db: &Db, team: TeamId) -> StoreResult<Holdings> {
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?))
 }
 
+/// What follows the name of a team that is removed, so that its own may be given again.
+const MARK: &str = " || ' (removed ' || id || ')'";
+
+/// The team that had this name until it was removed, as long as its row is there; of several the one that was removed last.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn once_named(db: &Db, name: &str) -> StoreResult<Option<TeamId>> {
+    const SQL: &str = sql!(
+        "SELECT id FROM team WHERE removed_at IS NOT NULL AND name = $1",
+        MARK,
+        " ORDER BY removed_at DESC, id DESC LIMIT 1"
+    );
+    let found: Option<(TeamId,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(name).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
+}
+
+/// Whether a team is removed, or nothing is left of it any more.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn is_marked(db: &Db, team: TeamId) -> StoreResult<bool> {
+    Ok(teams::by_id(db, team).await?.is_none_or(|team| team.removed_at.is_some()))
+}
+
 /// Removes a team: from the commit on its keys are nobody's, nothing of it is begun, and its name may be given again. `false`:
 /// there is none, it is removed already, or it is the default team, which every API process makes at its start.
 ///
 /// # Errors
 /// When the database cannot be written.
 pub async fn mark(tx: &mut Tx, team: TeamId, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE team SET removed_at = $2, name = name || ' (removed ' || id || ')' \
-        WHERE id = $1 AND removed_at IS NULL AND name <> $3";
+    const SQL: &str = sql!(
+        "UPDATE team SET removed_at = $2, name = name",
+        MARK,
+        " WHERE id = $1 AND removed_at IS NULL AND name <> $3"
+    );
     team_lock::lock(tx, team).await?;
     let marked = on_db!(tx, |conn| {
         sqlx::query(SQL).bind(team).bind(now).bind(teams::DEFAULT_TEAM).execute(conn).await?.rows_affected()

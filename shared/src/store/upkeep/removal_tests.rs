@@ -296,6 +296,8 @@ async fn what_runs_is_stopped_nothing_of_it_is_begun_and_the_name_is_free() {
 
         assert!(mark(&db, team).await);
         assert!(!mark(&db, team).await, "it is removed already");
+        assert_eq!(removal::once_named(&db, "acme").await.unwrap(), Some(team));
+        assert_eq!(removal::once_named(&db, "acm").await.unwrap(), None);
         assert!(keys::find(&db, &keys::digest(&key)).await.unwrap().is_none());
         assert_eq!(teams::webhook_secret(&db, team).await.unwrap(), None, "receivers are told nothing more");
         let mut tx = db.begin().await.unwrap();
