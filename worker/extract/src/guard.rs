@@ -322,8 +322,9 @@ fn reduce(html: &str) -> Reduced {
         let Some(&first) = bytes.get(at) else { break };
         match first {
             b'/' if bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic) => {
-                // It may hold anything that a start tag may, as in `</div <!-- end -->`.
-                at = copy.tag(part, open, at + 1).end;
+                // It may hold anything that a start tag may, as in `</div <!-- end -->`; most hold nothing.
+                let after = at + part[at..].iter().skip(1).take_while(|c| c.is_ascii_alphanumeric()).count() + 1;
+                at = if part.get(after) == Some(&b'>') { after + 1 } else { copy.tag(part, open, at + 1).end };
                 if place.may_be_drawing() {
                     place.end(Name::at(part, open + 2));
                 }
@@ -352,6 +353,10 @@ fn reduce(html: &str) -> Reduced {
                 let span = copy.tag(part, open, at);
                 at = span.end;
                 if !span.has_end {
+                    continue;
+                }
+                // Nothing else that matters begins with another letter; within drawings all names do.
+                if !matches!(first | 0x20, b'i' | b'm' | b'n' | b'p' | b's' | b't' | b'x') && !place.may_be_drawing() {
                     continue;
                 }
                 for_no_scripts.look(bytes, open + 1, at);
