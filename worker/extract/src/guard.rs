@@ -272,14 +272,14 @@ struct Reduced {
 }
 
 /// The page as far as it is copied.
-struct Copy<'h> {
+struct Reducer<'h> {
     html: &'h str,
     out: StrTendril,
     copied: usize,
     data_left: usize,
 }
 
-impl Copy<'_> {
+impl Reducer<'_> {
     /// Copies up to `from`, and goes on at `to`.
     fn leave_out(&mut self, from: usize, to: usize, stub: &str) {
         if from < self.copied || from >= to && stub.is_empty() {
@@ -309,7 +309,7 @@ impl Copy<'_> {
 fn reduce(html: &str) -> Reduced {
     let bytes = html.as_bytes();
     let out = StrTendril::with_capacity(u32::try_from(html.len()).unwrap_or(u32::MAX));
-    let mut copy = Copy { html, out, copied: 0, data_left: MAX_DATA_BYTES };
+    let mut copy = Reducer { html, out, copied: 0, data_left: MAX_DATA_BYTES };
     let mut script_bytes = 0;
     let is_streamed = memmem::find(bytes, streamed::SIGN).is_some();
     let mut for_no_scripts = ForNoScripts::default();
@@ -406,7 +406,7 @@ fn reduce(html: &str) -> Reduced {
             _ => {}
         }
     }
-    let Copy { mut out, copied, .. } = copy;
+    let Reducer { mut out, copied, .. } = copy;
     out.push_slice(&html[copied..]);
     Reduced { text: with_plain_lines(out), script_bytes, is_streamed }
 }
