@@ -138,7 +138,7 @@ pub fn is_of_object(schema: &Value) -> bool {
 /// What would put a fault right, by place; `None` leaves out what stands there. Numbers, truth values and whole structures that
 /// were written as texts, numbers where texts are wanted, words in other letters, and nulls.
 fn mends(fault: &ValidationError<'_>, all: &mut Vec<(String, Option<Value>)>) {
-    let value = fault.instance().as_ref();
+    let value: &Value = fault.instance();
     let meant = match fault.kind() {
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             context.iter().flatten().for_each(|fault| mends(fault, all));

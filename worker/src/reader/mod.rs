@@ -9,8 +9,8 @@
 //!
 //! A page is data and never a voice: it cannot choose the rules, and whatever the model was talked into is judged here by
 //! code. Data fits the caller's schema; quotations stand in the page word for word; no text names a host that neither the
-//! page nor the caller names. Everything ends with the page's time. What was found good is kept with a stored page (`kept`), and judged
-//! again when it is taken from there.
+//! page nor the caller names. Everything ends with the page's time. What was found good is kept with a stored page (`kept`),
+//! and judged again when it is taken from there.
 
 mod ask;
 mod clean;
