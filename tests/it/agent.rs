@@ -68,7 +68,7 @@ first_on! {
             act("scrape", json!({ "urls": [start] })),
             act("scrape", json!({ "urls": [about] })),
             // Of the wrong form, and put right when told so.
-            finish(json!({"founded": "1912"}), &[&about]),
+            finish(json!({"founded": "in 1912"}), &[&about]),
         ];
         let model = ModelStandIn::answering(move |_, asked| {
             let was_told = asked["messages"].as_array().unwrap().len() > 2;
@@ -231,6 +231,37 @@ both_databases! {
             service.cli_json(&["agent", "show", id, "--json"])["worker"].is_null().then_some(())
         }).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_small_model_comes_to_its_end() {
+    let pages = OwnPages::start().await;
+    let page = pages.put("/", "<p>Number 1912.</p>");
+    let search =
+        SearchStandIn::start(|_| Answered::Json(json!({"results": [], "unresponsive_engines": [["bing", "CAPTCHA"]]})))
+            .await;
+    let script = [
+        act("search", json!({"query": "items"})),
+        act("Scrape", json!({ "urls": page })),
+        act(
+            "finish",
+            json!({"answer": "x", "success": "True", "sources": [{ "url": page }], "data": {"founded": "1912"}}),
+        ),
+    ];
+    let has_spoken = AtomicBool::new(false);
+    let model = ModelStandIn::answering(move |_, asked| match has_spoken.swap(true, Ordering::Relaxed) {
+        false => Said::Body(json!({"choices": [{"message": {"content": null}}]}).to_string()),
+        true => Said::json(&script[turn(asked) - 1]),
+    })
+    .await;
+    let service = TestService::start_with(options(Database::Sqlite, &model).env("WEIR_SEARCH_URL", &search.url)).await;
+    let status = run(&service, &json!({ "prompt": format!("Which number is at {page}?"), "schema": founded() })).await;
+    assert_eq!((&status["status"], &status["data"]), (&json!("completed"), &json!({"founded": 1912})), "{status}");
+    // Three turns and a page: the search found nothing.
+    assert_eq!((&status["creditsUsed"], used(&service).await), (&json!(4), 4), "{status}");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 4, "the answer that said nothing is asked for once more");
+    assert!(asked[2].1["messages"][1]["content"].as_str().unwrap().contains("did not answer: bing"), "{}", asked[2].1);
 }
 
 /// A worker is killed while what it asked for in the middle of a tool is not answered; its task goes on. What the task is

@@ -149,10 +149,12 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
     let foreign = json!({"name": "https://evil.example/steal", "price": 39});
     for (case, said, fails, questions) in [
         ("prose, then right", vec![text("It costs 39."), right()], false, 2),
-        ("the wrong shape, then right", vec![Said::json(&json!({"name": 5})), right()], false, 2),
+        ("the wrong shape, then right", vec![Said::json(&json!({"name": [5]})), right()], false, 2),
+        ("a number as a text", vec![Said::json(&json!({"name": "Blue Kettle", "price": "39"}))], false, 1),
+        ("nothing, then right", vec![Said::Body(json!({"choices": []}).to_string()), right()], false, 2),
         ("a foreign address, then right", vec![Said::json(&foreign), right()], false, 2),
         ("busy for a while", vec![Said::Status(429), Said::Status(429), right()], false, 3),
-        ("the wrong shape for good", vec![Said::json(&json!({"name": 5}))], true, 3),
+        ("the wrong shape for good", vec![Said::json(&json!({"name": [5]}))], true, 3),
         ("the wrong key", vec![Said::Status(401)], true, 1),
     ] {
         let model = ModelStandIn::start(said).await;
@@ -165,10 +167,29 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
             assert_eq!((&status["success"], &status["status"]), (&json!(false), &json!("failed")), "{case}: {status}");
             let error = status["error"].as_str().unwrap();
             assert!(error.contains("language model") && !error.contains(&model.url), "{case}: {error}");
+            assert_eq!(status["creditsUsed"], 1, "{case}: the page, and no reading of it");
         } else {
             assert_eq!(status["data"], json!({"name": "Blue Kettle", "price": 39}), "{case}: {status}");
             assert_eq!(status["creditsUsed"], 5, "{case}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_that_is_a_list_is_read_whether_or_not_it_stands_in_an_object() {
+    let schema = json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}});
+    let list = json!([{"name": "Blue Kettle"}]);
+    let pages = OwnPages::start().await;
+    let url = write_pages(&pages).remove(0);
+    for (case, said, questions) in [
+        ("in an object", vec![json!({ "value": list })], 1),
+        ("alone", vec![list.clone()], 1),
+        ("under another name, then right", vec![json!({ "items": list }), json!({ "value": list })], 2),
+    ] {
+        let model = ModelStandIn::start(said.iter().map(Said::json).collect()).await;
+        let service = TestService::start_with(options(Database::Sqlite, &model)).await;
+        let status = extract(&service, &json!({ "urls": [url], "schema": schema })).await;
+        assert_eq!((&status["data"], model.asked().len()), (&list, questions), "{case}: {status}");
     }
 }
 

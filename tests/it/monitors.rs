@@ -15,8 +15,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService,
-    both_databases, first_on, wait_until, wait_until_within,
+    Answer, Answered, Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions,
+    TestService, both_databases, first_on, wait_until, wait_until_within,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -429,6 +429,20 @@ async fn hits_of_a_search_are_new_once_and_judged() {
     let second = check(caller, &id).await;
     are(&second, &[("1", "same"), ("2", "same")]);
     assert_eq!((model.asked().len(), &second["actualCredits"]), (1, &json!(2)), "what is known is not judged again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_whose_engines_are_silent_is_told_of() {
+    let backend =
+        SearchStandIn::start(|_| Answered::Json(json!({"results": [], "unresponsive_engines": [["bing", "CAPTCHA"]]})))
+            .await;
+    let service = TestService::start_with(options(Database::Sqlite).env("WEIR_SEARCH_URL", &backend.url)).await;
+    let caller = service.caller();
+    let target = json!([{"type": "search", "queries": ["whales", "dolphins"]}]);
+    let id = watch(caller, target, json!({"judgeEnabled": false})).await;
+    let silent = check(caller, &id).await;
+    assert_eq!((&silent["status"], &silent["actualCredits"]), (&json!("completed"), &json!(0)), "{silent}");
+    assert_eq!(silent["warning"], "The search backend's engines did not answer: bing.", "{silent}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

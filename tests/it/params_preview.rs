@@ -102,7 +102,7 @@ async fn a_model_that_cannot_is_told_of_in_time() {
         (vec![Said::Status(500)], "status 500", 4),
         (vec![Said::Status(401)], "status 401", 1),
         (vec![Said::Body(huge)], "could not be read", 1),
-        (vec![Said::Body("{}".to_owned())], "could not be read", 1),
+        (vec![Said::Body("{}".to_owned())], "could not be read", 4),
     ] {
         let model = ModelStandIn::start(said.clone()).await;
         let service = service(Some(&model)).await;

@@ -132,6 +132,62 @@ async fn a_model_that_thinks_is_asked_as_it_wants_to_be() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_the_caller_names_may_be_answered() {
+    let model = ModelStandIn::answering(|name, _| {
+        Said::json(&match name {
+            "data" => json!({"state": "https://states.example/New", "link": "https://own.example/K-77"}),
+            _ => json!({"answer": "At https://own.example/K-77."}),
+        })
+    })
+    .await;
+    let (service, pages) = (service(Database::Sqlite, Some(&model)).await, OwnPages::start().await);
+    let url = pages.put("/kettle", PAGE);
+    let schema = json!({"type": "object", "properties": {"link": {"type": "string"},
+        "state": {"enum": ["https://states.example/New", "https://states.example/Used"]}}});
+    let prompt = "As `link` its sku below https://own.example/.";
+    let formats = json!([{"type": "json", "prompt": prompt, "schema": schema},
+        {"type": "question", "question": "Which address has its sku below https://own.example/?"}]);
+    let document = scrape(&service, &url, formats).await.ok()["data"].clone();
+    assert_eq!(document["json"]["link"], "https://own.example/K-77", "{document}");
+    assert_eq!(document["answer"], "At https://own.example/K-77.", "{document}");
+    let formats = json!(["markdown", {"type": "json", "prompt": "The sku.", "schema": schema},
+        {"type": "question", "question": "Which sku?"}]);
+    let document = scrape(&service, &url, formats).await.ok()["data"].clone();
+    assert!(document.get("json").is_none() && document.get("answer").is_none(), "nobody names it: {document}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_endpoint_does_not_take_is_left_out() {
+    let model = ModelStandIn::answering(move |_, asked| {
+        if asked.get("max_tokens").is_some() {
+            return Said::Refusal(
+                "max_tokens: 6000 > 4096, which is the maximum allowed number of output tokens for m",
+            );
+        }
+        if asked.get("temperature").is_some() {
+            return Said::Refusal("`temperature` is deprecated for this model.");
+        }
+        if asked["messages"][0]["role"] == "system" {
+            return Said::Refusal("System role not supported");
+        }
+        Said::json(&json!({"name": "Blue Kettle", "price": 39}))
+    })
+    .await;
+    let (service, pages) = (service(Database::Sqlite, Some(&model)).await, OwnPages::start().await);
+    let url = pages.put("/kettle", PAGE);
+    // The same process asks as it has learned.
+    for asked in [4, 1] {
+        let before = model.asked().len();
+        let document = scrape(&service, &url, json!([{"type": "json", "schema": schema()}])).await.ok()["data"].clone();
+        assert_eq!(document["json"], json!({"name": "Blue Kettle", "price": 39}), "{document}");
+        assert_eq!(model.asked().len() - before, asked);
+    }
+    let last = model.asked().pop().unwrap().1;
+    let told = last["messages"][0]["content"].as_str().unwrap();
+    assert!(told.contains("never an instruction") && told.contains("39 euros"), "rules and page in one turn: {told}");
+}
+
 /// How many pages of a batch a model reads that has `timeout` milliseconds for each.
 async fn read_by(model: &ModelStandIn, database: Database, count: usize, timeout: u32) -> usize {
     let options = ServiceOptions::new(database)
@@ -202,6 +258,10 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
     let text = |text: &str| Said::Text(text.to_owned());
     let right = || Said::json(&json!({"name": "Blue Kettle", "price": 39}));
     let foreign = json!({"name": "https://evil.example/steal", "price": 39});
+    let message = |message: Value| Said::Body(json!({"choices": [{"message": message}]}).to_string());
+    let broken_gateway =
+        || Said::Body(json!({"error": {"code": 502, "message": "Provider returned error"}}).to_string());
+    let kettle = json!({"name": "Blue Kettle", "price": 39}).to_string();
     for (case, said, code, questions) in [
         ("prose around it", vec![text("Sure! ```json\n{\"name\": \"Blue Kettle\", \"price\": 39}\n``` Bye.")], None, 1),
         ("broken, then right", vec![text("{\"name\": \"Blue"), right()], None, 2),
@@ -212,8 +272,19 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         ("broken twice", vec![text("{\"name\": \"Blue")], Some("SCRAPE_MODEL_FAILED"), 2),
         ("the wrong shape twice", vec![Said::json(&json!({"name": 5}))], Some("SCRAPE_MODEL_FAILED"), 2),
         ("a foreign address twice", vec![Said::json(&foreign)], Some("SCRAPE_MODEL_FAILED"), 2),
-        ("empty", vec![text("")], Some("SCRAPE_MODEL_FAILED"), 2),
-        ("no answer in it", vec![Said::Body("{}".to_owned())], Some("SCRAPE_MODEL_FAILED"), 1),
+        ("in a list", vec![text("[{\"name\": \"Blue Kettle\", \"price\": 39}]")], None, 1),
+        ("a number as a text", vec![Said::json(&json!({"name": "Blue Kettle", "price": "39"}))], None, 1),
+        ("nothing, then right", vec![message(json!({"content": null})), right()], None, 2),
+        ("a gateway's error, then right", vec![broken_gateway(), right()], None, 2),
+        ("a refusal in words, then right", vec![message(json!({"content": null, "refusal": "No."})), right()], None, 2),
+        (
+            "all of it as what was thought",
+            vec![message(json!({"content": null, "reasoning_content": kettle}))],
+            None,
+            1,
+        ),
+        ("empty", vec![text("")], Some("SCRAPE_MODEL_FAILED"), 4),
+        ("no answer in it", vec![Said::Body("{}".to_owned())], Some("SCRAPE_MODEL_FAILED"), 4),
         ("busy", vec![Said::Status(429)], Some("SCRAPE_MODEL_FAILED"), 4),
         ("down", vec![Said::Status(500)], Some("SCRAPE_MODEL_FAILED"), 4),
         ("the wrong key", vec![Said::Status(401)], Some("SCRAPE_MODEL_FAILED"), 1),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use similar::{ChangeTag, TextDiff};
 use weir_shared::domain::scrape::{ChangeTracking, ScrapeOptions};
+use weir_shared::domain::watch::is_same;
 use weir_shared::store::contents::snapshots::Snapshot;
 use weir_shared::time::Timestamp;
 
@@ -162,7 +163,7 @@ pub fn data_diff(before: &Value, now: &Value) -> Value {
     let (before, now) = (fields(before), fields(now));
     let names = before.keys().chain(now.keys().filter(|name| !before.contains_key(*name)));
     let value = |map: &Map<String, Value>, name: &String| map.get(name).cloned().unwrap_or_default();
-    let changed = names.filter(|name| value(&before, name) != value(&now, name));
+    let changed = names.filter(|name| !is_same(&value(&before, name), &value(&now, name)));
     let entry = |name: &String| (name.clone(), json!({"previous": value(&before, name), "current": value(&now, name)}));
     Value::Object(changed.map(entry).collect())
 }
@@ -216,6 +217,7 @@ mod tests {
         assert_eq!(data_diff(&before, &now), expected);
         assert_eq!(data_diff(&json!([1]), &json!([2])), json!({"value": {"previous": [1], "current": [2]}}));
         assert_eq!(data_diff(&now, &now), json!({}));
+        assert_eq!(data_diff(&json!({"a": [{"n": 5}]}), &json!({"a": [{"n": 5.0}]})), json!({}));
     }
 
     #[test]

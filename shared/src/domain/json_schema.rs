@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::PatternOptions;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
@@ -24,6 +25,10 @@ const MAX_PATTERN: usize = 1 << 20;
 /// Faults that are told at once, and the longest one, bytes.
 const FAULTS: usize = 3;
 const FAULT_BYTES: usize = 300;
+
+/// Faults that are put right at once, and how often it is looked for further ones.
+const MENDED: usize = 1_000;
+const ROUNDS: usize = 3;
 
 /// Parts that apply to the same value.
 const HERE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
@@ -83,12 +88,94 @@ impl Schema {
         if depth(value) > MAX_DEPTH {
             return vec![format!("the answer is nested more than {MAX_DEPTH} deep")];
         }
-        let told = |error: jsonschema::ValidationError<'_>| {
+        let told = |error: ValidationError<'_>| {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "/".to_owned() } else { place };
             format!("{place}: {}", cut(&error.to_string()))
         };
         self.validator.iter_errors(value).take(FAULTS).map(told).collect()
+    }
+
+    /// What a language model has said, as it is meant. Where it does not fit, what can be read in one way only is put right: a
+    /// null in the place of something that may be left out is left out, and so on, as [`mends`] says.
+    ///
+    /// # Errors
+    /// The faults of what was said, where that does not help.
+    pub fn read(&self, said: Value) -> Result<Value, Vec<String>> {
+        let faults = self.faults(&said);
+        if faults.is_empty() {
+            return Ok(said);
+        }
+        let mut meant = said;
+        for _ in 0..ROUNDS {
+            if depth(&meant) > MAX_DEPTH {
+                break;
+            }
+            let mut all = Vec::new();
+            self.validator.iter_errors(&meant).take(MENDED).for_each(|error| mends(&error, &mut all));
+            if all.is_empty() {
+                break;
+            }
+            all.into_iter().for_each(|(place, value)| put(&mut meant, &place, value));
+            if self.faults(&meant).is_empty() {
+                return Ok(meant);
+            }
+        }
+        Err(faults)
+    }
+}
+
+/// What was said as a schema means it, as [`Schema::read`] reads it; as it was said where it does not fit all the same.
+pub fn meant(schema: &Value, said: Value) -> Value {
+    Schema::new(schema).ok().and_then(|schema| schema.read(said.clone()).ok()).unwrap_or(said)
+}
+
+/// Whether values of a schema are objects, as far as it says.
+pub fn is_of_object(schema: &Value) -> bool {
+    schema["type"] == "object" || schema.get("properties").is_some()
+}
+
+/// What would put a fault right, by place; `None` leaves out what stands there. Numbers, truth values and whole structures that
+/// were written as texts, numbers where texts are wanted, words in other letters, and nulls.
+fn mends(fault: &ValidationError<'_>, all: &mut Vec<(String, Option<Value>)>) {
+    let value: &Value = fault.instance();
+    let meant = match fault.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            context.iter().flatten().for_each(|fault| mends(fault, all));
+            return;
+        }
+        ValidationErrorKind::Type { .. } | ValidationErrorKind::Enum { .. } if value.is_null() => None,
+        ValidationErrorKind::Type { .. } => match value {
+            Value::String(text) => match text.trim() {
+                "True" => Some(json!(true)),
+                "False" => Some(json!(false)),
+                text => serde_json::from_str(text).ok().filter(|meant: &Value| !meant.is_null() && !meant.is_string()),
+            },
+            Value::Number(number) => Some(json!(number.to_string())),
+            _ => None,
+        },
+        ValidationErrorKind::Enum { options } => value.as_str().and_then(|said| {
+            let is_meant = |word: &&Value| word.as_str().is_some_and(|word| word.eq_ignore_ascii_case(said.trim()));
+            let mut meant = options.as_array()?.iter().filter(is_meant);
+            meant.next().filter(|_| meant.next().is_none()).cloned()
+        }),
+        _ => return,
+    };
+    if meant.is_some() || value.is_null() {
+        all.push((fault.instance_path().to_string(), meant));
+    }
+}
+
+/// Puts a value in its place, or takes a field away.
+fn put(whole: &mut Value, place: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        if let Some(part) = whole.pointer_mut(place) {
+            *part = value;
+        }
+    } else if let Some((around, name)) = place.rsplit_once('/')
+        && let Some(Value::Object(fields)) = whole.pointer_mut(around)
+    {
+        fields.remove(&name.replace("~1", "/").replace("~0", "~"));
     }
 }
 
@@ -274,6 +361,56 @@ mod tests {
         assert_eq!(schema.faults(&json!({})).len(), 1);
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         assert!(schema.faults(&deep)[0].contains("nested"));
+    }
+
+    #[test]
+    fn what_a_model_says_is_read_as_it_is_meant() {
+        let schema = json!({"type": "object", "required": ["name", "count"], "properties": {
+            "name": {"type": "string"}, "count": {"type": "integer"}, "price": {"type": ["number", "null"]},
+            "sold": {"type": "boolean"}, "state": {"enum": ["new", "used"]}, "a/b": {"type": "string"},
+            "age": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "parts": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}}});
+        let schema = Schema::new(&schema).unwrap();
+        let whole = json!({"name": "A", "count": 5});
+        let with = |name: &str, value: Value| {
+            let mut whole = whole.clone();
+            whole[name] = value;
+            whole
+        };
+        for (said, meant) in [
+            (whole.clone(), whole.clone()),
+            (with("count", json!(" 5 ")), whole.clone()),
+            (with("name", json!(7)), with("name", json!("7"))),
+            (with("price", json!("7.50")), with("price", json!(7.5))),
+            (with("price", json!(null)), with("price", json!(null))),
+            (with("sold", json!("true")), with("sold", json!(true))),
+            (with("sold", json!("False")), with("sold", json!(false))),
+            (with("sold", json!(null)), whole.clone()),
+            (with("a/b", json!(null)), whole.clone()),
+            (with("state", json!("New")), with("state", json!("new"))),
+            (with("state", json!(null)), whole.clone()),
+            (with("age", json!("40")), with("age", json!(40))),
+            (with("parts", json!([{"n": "1"}, {"n": null}])), with("parts", json!([{"n": 1}, {}]))),
+            (with("parts", json!("[{\"n\": \"1\"}]")), with("parts", json!([{"n": 1}]))),
+            (json!(whole.to_string()), whole.clone()),
+        ] {
+            assert_eq!(schema.read(said.clone()), Ok(meant), "{said}");
+        }
+        let judged = json!({"type": "object", "required": ["is"], "properties": {"is": {"type": "boolean"}}});
+        assert_eq!(meant(&judged, json!({"is": "true"})), json!({"is": true}));
+        assert_eq!(meant(&judged, json!({"is": "maybe"})), json!({"is": "maybe"}));
+        for (said, place) in [
+            (with("count", json!("five")), "/count: "),
+            (with("count", json!("1,200")), "/count: "),
+            (with("count", json!("7.5")), "/count: "),
+            (with("count", json!(null)), "/count: null"),
+            (with("state", json!("old")), "/state: "),
+            (with("parts", json!([null])), "/parts/0: "),
+            (json!({"name": "A"}), "/: "),
+        ] {
+            let faults = schema.read(said.clone()).unwrap_err();
+            assert!(faults.iter().all(|fault| fault.starts_with(place)), "{said}: {faults:?}");
+        }
     }
 
     #[test]

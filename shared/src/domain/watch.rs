@@ -114,7 +114,7 @@ impl Rules<'_> {
     }
 
     fn compare(&self, path: &str, before: &Value, now: &Value, found: &mut Map<String, Value>) {
-        if before == now || found.len() >= MAX_FIELDS {
+        if is_same(before, now) || found.len() >= MAX_FIELDS {
             return;
         }
         match (before, now) {
@@ -142,6 +142,22 @@ impl Rules<'_> {
                 }
             }
         }
+    }
+}
+
+/// Whether two pieces of data say the same: `5` and `5.0` are one number, whichever way a model writes it.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_in_other =
+                |(name, value): (&String, &Value)| other.get(name).is_some_and(|other| is_same(value, other));
+            one.len() == other.len() && one.iter().all(is_in_other)
+        }
+        _ => one == other,
     }
 }
 
@@ -288,6 +304,10 @@ mod tests {
         assert_eq!(paths, ["gone", "plans[0].price", "plans[2]"]);
         assert_eq!(found["plans[0].price"], json!({"previous": 5, "current": 9}));
         assert!(rules.data_diff(&now, &now).is_empty());
+        let written = json!({"a": [{"price": 5}], "b": 2.50, "c": 9_007_199_254_740_993_u64});
+        let otherwise = json!({"a": [{"price": 5.0}], "b": 2.5, "c": 9_007_199_254_740_992_u64});
+        let found = Noise::default().rules().unwrap().data_diff(&written, &otherwise);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["c"], "a number is the same however it is written");
         assert_eq!(rules.data_diff(&json!(5), &json!(8))["value"], json!({"previous": 5, "current": 8}));
     }
 }

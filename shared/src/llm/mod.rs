@@ -14,20 +14,21 @@ mod allowance;
 mod dialect;
 mod pace;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub use allowance::Allowance;
 use dialect::{Dialect, is_of_format};
 use pace::Pace;
 
 use crate::config::ModelSettings;
-use crate::domain::json_schema::{MAX_NESTING, depth};
+use crate::domain::json_schema::{MAX_NESTING, depth, meant};
 use crate::guests::Holder;
 use crate::operator_http::{self, ReadError};
 use crate::{retry_after, texts};
@@ -49,6 +50,9 @@ const MAX_COUNT: i64 = 100_000_000;
 const TRIES: u32 = 4;
 /// Pause before the second one; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// The field of an answer in which data stands that is no object.
+pub const VALUE: &str = "value";
 
 /// One thing to ask.
 #[derive(Debug, Clone)]
@@ -164,7 +168,9 @@ impl Model {
         let mut known = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
         let all = Dialect {
             counts_thinking: known.counts_thinking || new.counts_thinking,
+            own_length: known.own_length || new.own_length,
             own_temperature: known.own_temperature || new.own_temperature,
+            has_no_system: known.has_no_system || new.has_no_system,
             has_no_format: known.has_no_format || new.has_no_format,
         };
         if *known != all {
@@ -217,35 +223,32 @@ impl Asker {
     ) -> Result<Answer, ModelError> {
         let mut most = question.max_tokens;
         loop {
-            let (asked, text) = self.ask(question, most, time, meter).await?;
-            let answer: Option<Completion> = texts::read(&text).ok();
-            let counted = answer.as_ref().and_then(Completion::spent);
-            meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
-            let answer = answer.ok_or(ModelError::Unreadable)?;
-            let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
-            let (is_ended, is_cut_off) = (choice.is_ended(), choice.finish_reason == "length");
-            let content = choice.message.content.map(Content::into_text);
-            if let Some(said) = content.as_deref().and_then(object_in) {
-                return Ok(Answer { said, is_ended });
+            let (asked, choice) = self.ask(question, most, time, meter).await?;
+            let (is_ended, is_cut_off) = (choice.is_ended(), choice.is_cut_off());
+            let text = choice.into_text();
+            // What it was shown as its own words is not empty, which some endpoints do not take.
+            let text = if text.trim().is_empty() { "…".to_owned() } else { text };
+            if let Some(said) = object_in(&text, question.schema["properties"].get(VALUE).is_some()) {
+                return Ok(Answer { said: meant(question.schema, said), is_ended });
             }
             // A model that thinks has had no room left for its answer.
             let room = self.settings().context.saturating_sub(asked.len() / BYTES_PER_TOKEN);
             let more = (MORE * question.max_tokens).min(u32::try_from(room).unwrap_or(u32::MAX));
-            if !is_cut_off || more <= most {
-                return Err(content.map_or(ModelError::Unreadable, ModelError::NoJson));
+            if !is_cut_off || more <= most || self.model.dialect().own_length {
+                return Err(ModelError::NoJson(text));
             }
             most = more;
         }
     }
 
-    /// What was asked and what was answered, as texts.
+    /// What was asked, as a text, and what was answered. An answer that says nothing is no answer.
     async fn ask(
         &self,
         question: &Question<'_>,
         most: u32,
         time: &Allowance,
         meter: &TokenMeter,
-    ) -> Result<(String, String), ModelError> {
+    ) -> Result<(String, Choice), ModelError> {
         let Model { settings, pace, .. } = &*self.model;
         let known = self.model.dialect();
         let mut dialect = known;
@@ -270,13 +273,19 @@ impl Asker {
                     return Err(ModelError::Timeout);
                 }
             };
-            match answered {
-                Ok(text) => {
+            let said = answered.and_then(|text| {
+                let answer: Option<Completion> = texts::read(&text).ok();
+                let counted = answer.as_ref().and_then(Completion::spent);
+                meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked), received: tokens(&text) }));
+                answer.map_or(Err(Failure::MayPass(ModelError::Unreadable)), Completion::into_choice)
+            });
+            match said {
+                Ok(choice) => {
                     turn.answered();
                     if dialect != known {
                         self.model.learn(Dialect { has_no_format: knows_no_format, ..dialect });
                     }
-                    return Ok((asked, text));
+                    return Ok((asked, choice));
                 }
                 Err(Failure::Refused(status, why)) => {
                     // A caller's own schema may be what it does not take.
@@ -313,20 +322,26 @@ fn body(model: &ModelSettings, question: &Question<'_>, most: u32, dialect: Dial
         system.push_str("\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n");
         system.push_str(&question.schema.to_string());
     }
-    let mut messages = vec![json!({"role": "system", "content": system})];
-    messages.extend(question.turns.iter().map(|(role, text)| {
+    let mut messages = Vec::with_capacity(question.turns.len() + 1);
+    if !dialect.has_no_system {
+        messages.push(json!({"role": "system", "content": system}));
+    }
+    messages.extend(question.turns.iter().enumerate().map(|(n, (role, text))| {
         let role = if *role == Role::User { "user" } else { "assistant" };
-        json!({"role": role, "content": text})
+        match n == 0 && dialect.has_no_system {
+            true => json!({"role": role, "content": format!("{system}\n\n{text}")}),
+            false => json!({"role": role, "content": text}),
+        }
     }));
     if let (Some(picture), Some(last)) = (question.picture, messages.last_mut()) {
         let picture = json!({"type": "image_url", "image_url": {"url": picture}});
         last["content"] = json!([{"type": "text", "text": last["content"].take()}, picture]);
     }
     let mut body = json!({"model": model.name, "messages": messages});
-    if dialect.counts_thinking {
-        body["max_completion_tokens"] = json!(most + THINKING);
-    } else {
-        body["max_tokens"] = json!(most);
+    if !dialect.own_length {
+        let (name, most) =
+            if dialect.counts_thinking { ("max_completion_tokens", most + THINKING) } else { ("max_tokens", most) };
+        body[name] = json!(most);
     }
     if !dialect.own_temperature {
         body["temperature"] = json!(0);
@@ -352,6 +367,23 @@ enum Failure {
     ForNow(u16, Option<Duration>),
 }
 
+impl Failure {
+    /// What a status means that says nothing of the question.
+    fn of_status(status: u16) -> Self {
+        let error = ModelError::Status(status);
+        if matches!(status, 408 | 500..=599) { Self::MayPass(error) } else { Self::Final(error) }
+    }
+
+    /// What an error means that stands in an answer: gateways tell so of the endpoint behind them, in a body of status 200.
+    fn of_error(error: &Value) -> Self {
+        match error["code"].as_u64().and_then(|code| u16::try_from(code).ok()) {
+            Some(status @ (429 | 503 | 529)) => Self::ForNow(status, None),
+            Some(status @ 400..=599) => Self::of_status(status),
+            _ => Self::MayPass(ModelError::Unreadable),
+        }
+    }
+}
+
 async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
     let request = operator_http::client().post(model.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
     let request = match &model.key {
@@ -367,17 +399,21 @@ async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
         200..=299 => {}
         // Anthropic's word for an overload is 529.
         429 | 503 | 529 => return Err(Failure::ForNow(status, retry_after::asked(response.headers()))),
-        400 | 422 => {
-            let why = operator_http::read(response, MAX_REFUSAL).await.unwrap_or_default();
-            let why = String::from_utf8_lossy(&why).into_owned();
-            tracing::warn!(status, code = code_in(&why), "the language model does not take a question");
-            return Err(Failure::Refused(status, why));
+        // Some have these for a schema that they do not take, too, and for much else.
+        400 | 404 | 422 | 500 | 501 => {
+            let body = operator_http::read(response, MAX_REFUSAL).await.unwrap_or_default();
+            let body = String::from_utf8_lossy(&body).into_owned();
+            let why = words_in(&body);
+            if matches!(status, 400 | 422) || is_of_format(&why) {
+                tracing::warn!(status, code = code_in(&body), "the language model does not take a question");
+                return Err(Failure::Refused(status, why));
+            }
+            tracing::warn!(status, "the language model failed");
+            return Err(Failure::of_status(status));
         }
         _ => {
             tracing::warn!(status, "the language model failed");
-            let error = ModelError::Status(status);
-            let may_pass = matches!(status, 408 | 500..=599);
-            return Err(if may_pass { Failure::MayPass(error) } else { Failure::Final(error) });
+            return Err(Failure::of_status(status));
         }
     }
     let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
@@ -385,6 +421,20 @@ async fn post(model: &ModelSettings, body: String) -> Result<String, Failure> {
         ReadError::Cut => Failure::MayPass(ModelError::Unreachable),
     })?;
     String::from_utf8(bytes).map_err(|_| Failure::Final(ModelError::Unreadable))
+}
+
+/// The sentences of a refusal that say what is not taken, with the name of the field where it stands by itself. Some repeat
+/// the question beside them, which holds every name.
+fn words_in(refusal: &str) -> String {
+    let Ok(whole) = serde_json::from_str::<Value>(refusal) else { return refusal.to_owned() };
+    let error = whole.get("error").unwrap_or(&whole);
+    // As FastAPI has it: what is wrong at which place, and the input.
+    let details = whole["detail"].as_array().into_iter().flatten();
+    let details = details.flat_map(|detail| [&detail["loc"], &detail["msg"]]).map(Value::to_string);
+    let beside = if error.is_string() { &whole["message"] } else { &Value::Null };
+    let texts = [error, beside, &error["message"], &error["param"], &error["detail"]];
+    let words: Vec<String> = texts.into_iter().filter_map(Value::as_str).map(str::to_owned).chain(details).collect();
+    if words.is_empty() { refusal.to_owned() } else { words.join(" ") }
 }
 
 /// The word for what is wrong in a refusal; not its sentence, which may hold what was asked.
@@ -397,7 +447,11 @@ fn code_in(refusal: &str) -> String {
 
 #[derive(Deserialize)]
 struct Completion {
-    choices: Vec<Choice>,
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    /// What went wrong instead of an answer.
+    #[serde(default)]
+    error: Value,
     /// What the call cost; whatever it is, it must not spoil the answer.
     #[serde(default)]
     usage: Value,
@@ -409,11 +463,23 @@ impl Completion {
         let count = |name: &str| self.usage[name].as_i64().filter(|count| (0..=MAX_COUNT).contains(count));
         Some(Spent { sent: count("prompt_tokens")?, received: count("completion_tokens")? })
     }
+
+    /// The answer, if it says anything.
+    fn into_choice(self) -> Result<Choice, Failure> {
+        match self.choices.into_iter().flatten().next() {
+            Some(choice) if choice.says_something() => Ok(choice),
+            Some(Choice { error, .. }) if !error.is_null() => Err(Failure::of_error(&error)),
+            _ => Err(Failure::of_error(&self.error)),
+        }
+    }
 }
 
 #[derive(Deserialize)]
 struct Choice {
     message: Message,
+    /// What went wrong with it.
+    #[serde(default)]
+    error: Value,
     /// `stop` where the model was done; whatever it is, it must not spoil the answer.
     #[serde(default)]
     finish_reason: Value,
@@ -425,9 +491,42 @@ struct Message {
     /// The model's words where it does not want to answer.
     #[serde(default)]
     refusal: Value,
+    /// What it has thought. Some endpoints take all that a model says for that.
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
 }
 
 impl Choice {
+    /// Whether there is an answer, or would be with more room.
+    fn says_something(&self) -> bool {
+        self.is_cut_off() || self.words().is_some()
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.finish_reason == "length"
+    }
+
+    /// What the model says, or that it does not want to answer; what it has thought only where that is an object and nothing
+    /// else.
+    fn words(&self) -> Option<Cow<'_, str>> {
+        let message = &self.message;
+        let content = message.content.as_ref().map(Content::text).filter(|text| !text.trim().is_empty());
+        let thought = || {
+            let thought = [&message.reasoning_content, &message.reasoning].into_iter().filter_map(Value::as_str);
+            thought
+                .map(str::trim)
+                .find(|text| serde_json::from_str::<Map<String, Value>>(text).is_ok())
+                .map(Cow::Borrowed)
+        };
+        content.or_else(|| message.refusal.as_str().map(Cow::Borrowed)).or_else(thought)
+    }
+
+    fn into_text(self) -> String {
+        self.words().map(Cow::into_owned).unwrap_or_default()
+    }
+
     /// Whether the model was done and did answer, as far as the endpoint says.
     fn is_ended(&self) -> bool {
         (self.finish_reason.is_null() || self.finish_reason == "stop") && self.message.refusal.is_null()
@@ -445,31 +544,65 @@ enum Content {
 #[derive(Deserialize)]
 struct Part {
     #[serde(default)]
-    text: String,
+    text: Option<String>,
 }
 
 impl Content {
-    fn into_text(self) -> String {
+    fn text(&self) -> Cow<'_, str> {
         match self {
-            Self::Text(text) => text,
-            Self::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+            Self::Text(text) => text.into(),
+            Self::Parts(parts) => parts.iter().filter_map(|part| part.text.as_deref()).collect(),
         }
     }
 }
 
-/// The JSON object in a text: alone, in a fence, or with words around it; what a model has thought aloud before is none, and
-/// neither is one that is nested beyond reason.
-fn object_in(text: &str) -> Option<Value> {
-    let text = match text.trim_start().starts_with("<think>") {
-        true => text.rsplit_once("</think>")?.1,
-        false => text,
+/// The JSON object in a text: alone, in a fence, or with words around it; of several the last one, which is what a model has
+/// put right. What it has thought aloud before is none, and neither is one that is nested beyond reason. A list is the value
+/// that is asked for inside an object, or stands around the one object.
+fn object_in(text: &str, wraps: bool) -> Option<Value> {
+    let found = texts::read::<Value>(text.trim()).ok();
+    let found = found.or_else(|| {
+        // Some templates begin the thought themselves, so that only its end is seen.
+        let said = match text.rsplit_once("</think>") {
+            Some((_, said)) => said,
+            None if text.trim_start().starts_with("<think>") => return None,
+            None => text,
+        };
+        last_in(&texts::mended(said))
+    })?;
+    let object = match found {
+        Value::Array(list) if wraps => json!({ VALUE: list }),
+        Value::Array(mut list) if list.len() == 1 => list.pop()?,
+        other => other,
     };
-    let is_object = |value: &Value| value.is_object() && depth(value) <= MAX_NESTING;
-    if let Ok(value) = texts::read::<Value>(text.trim()) {
-        return Some(value).filter(is_object);
+    Some(object).filter(|value| value.is_object() && depth(value) <= MAX_NESTING)
+}
+
+/// The last object, or list of objects, among words. None where one is broken or cut off: what is whole in it, or stands
+/// before it, was not the answer.
+fn last_in(text: &str) -> Option<Value> {
+    let mut found = None;
+    let mut at = 0;
+    while let Some(next) = text[at..].find(['{', '[']) {
+        let start = at + next;
+        let inside = text[start + 1..].trim_start();
+        let begins = match text.as_bytes()[start] {
+            b'{' => inside.starts_with(['"', '}']),
+            _ => inside.starts_with('{'),
+        };
+        // Words in braces.
+        if !begins {
+            at = start + 1;
+            continue;
+        }
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        at = start + values.byte_offset();
+        if found.is_none() || value != json!({}) {
+            found = Some(value);
+        }
     }
-    let (start, end) = (text.find('{')?, text.rfind('}')?);
-    texts::read(text.get(start..=end)?).ok().filter(is_object)
+    found
 }
 
 #[cfg(test)]
@@ -485,14 +618,38 @@ mod tests {
             "```json\n{\"a\":1}\n```",
             "Sure: {\"a\":1}. Anything else?",
             "<think>{\"a\":2}? No.</think>\n{\"a\":1}",
+            "It may be {\"a\":2}.\n</think>\n\n{\"a\":1}",
+            "The {wanted} data [1](/x):\n```json\n{\"a\":1}\n```\nNote: {b} is empty, {} in JSON.",
+            "{\"a\":2}\nWait, it is\n{\"a\":1}",
+            "[{\"a\":1}]",
+            "```\n[ {\"a\":1} ]\n```",
         ] {
-            assert_eq!(object_in(text), Some(json!({"a": 1})), "{text}");
+            assert_eq!(object_in(text, false), Some(json!({"a": 1})), "{text}");
         }
-        for text in ["", "[1]", "{", "}{", "no", "{\"a\":}", "<think>Say {\"a\":1}"] {
-            assert_eq!(object_in(text), None, "{text}");
+        for text in [
+            "",
+            "[1]",
+            "{",
+            "}{",
+            "no",
+            "{\"a\":}",
+            "<think>Say {\"a\":1}",
+            "[{\"a\":1},{\"a\":2}]",
+            "So: [{\"a\":1},{\"a\":2}]",
+            "{\"a\":2}, no: {\"a\":",
+            "{\"a\":{\"b\":1}",
+            "{\"a\":1} </think>",
+        ] {
+            assert_eq!(object_in(text, false), None, "{text}");
         }
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(object_in(&nested(MAX_NESTING - 2)).is_some() && object_in(&nested(MAX_NESTING + 1)).is_none());
+        assert!(
+            object_in(&nested(MAX_NESTING - 2), false).is_some()
+                && object_in(&nested(MAX_NESTING + 1), false).is_none()
+        );
+        for text in ["[{\"a\":1}]", "{\"value\":[{\"a\":1}]}", "So:\n```\n[{\"a\":1}]\n```"] {
+            assert_eq!(object_in(text, true), Some(json!({"value": [{"a": 1}]})), "{text}");
+        }
     }
 
     #[test]
@@ -511,6 +668,73 @@ mod tests {
         ] {
             assert_eq!(is_ended(choice.clone()), ended, "{choice}");
         }
+    }
+
+    #[test]
+    fn an_answer_is_what_says_something() {
+        let of = |body: Value| serde_json::from_value::<Completion>(body).unwrap().into_choice();
+        let says =
+            |message: Value, reason: &str| of(json!({"choices": [{"message": message, "finish_reason": reason}]}));
+        for (message, text) in [
+            (json!({"content": "{}"}), "{}"),
+            (json!({"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "{}"}]}), "{}"),
+            (json!({"content": [{"type": "text", "text": null}, {"type": "text", "text": "{}"}]}), "{}"),
+            (json!({"content": null, "reasoning_content": " {\"a\": 1} "}), "{\"a\": 1}"),
+            (json!({"content": "", "reasoning": "{\"a\": 1}"}), "{\"a\": 1}"),
+            (json!({"content": "{}", "reasoning_content": "{\"a\": 1}"}), "{}"),
+            (json!({"content": null, "refusal": "I will not."}), "I will not."),
+        ] {
+            assert_eq!(says(message.clone(), "stop").ok().map(Choice::into_text).as_deref(), Some(text), "{message}");
+        }
+        assert_eq!(says(json!({"content": null}), "length").ok().map(Choice::into_text).as_deref(), Some(""));
+        let failure = |body: Value| match of(body) {
+            Ok(_) => "none".to_owned(),
+            Err(Failure::ForNow(status, None)) => format!("for now {status}"),
+            Err(Failure::MayPass(error)) => format!("may pass: {error}"),
+            Err(Failure::Final(error)) => format!("final: {error}"),
+            Err(_) => "another".to_owned(),
+        };
+        let nothing = "may pass: the language model's answer could not be read";
+        for (body, what) in [
+            (json!({}), nothing),
+            (json!({"choices": null}), nothing),
+            (json!({"choices": []}), nothing),
+            (json!({"choices": [{"message": {"content": " "}, "finish_reason": "stop"}]}), nothing),
+            (json!({"choices": [{"message": {"content": null, "reasoning": "Hm, {\"a\": 1}?"}}]}), nothing),
+            (json!({"error": "overloaded"}), nothing),
+            (json!({"error": {"code": 429, "message": "slow"}}), "for now 429"),
+            (json!({"error": {"code": 502}}), "may pass: the language model answered with status 502"),
+            (json!({"error": {"code": 403}}), "final: the language model answered with status 403"),
+            (
+                json!({"choices": [{"message": {"content": ""}, "finish_reason": "error", "error": {"code": 502}}]}),
+                "may pass: the language model answered with status 502",
+            ),
+        ] {
+            assert_eq!(failure(body.clone()), what, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_read_without_the_question_that_it_repeats() {
+        for (refusal, words) in [
+            (
+                json!({"error": {"message": "No.", "param": "temperature", "input": {"role": "system"}}}),
+                "No. temperature",
+            ),
+            (
+                json!({"object": "error", "message": "System role not supported", "code": 400}),
+                "System role not supported",
+            ),
+            (json!({"error": "model is gone"}), "model is gone"),
+            (
+                json!({"detail": [{"loc": ["body", "max_tokens"], "msg": "bad", "input": {"temperature": 0}}]}),
+                "[\"body\",\"max_tokens\"] \"bad\"",
+            ),
+            (json!({"odd": 1}), "{\"odd\":1}"),
+        ] {
+            assert_eq!(words_in(&refusal.to_string()), words);
+        }
+        assert_eq!(words_in("<html>"), "<html>");
     }
 
     #[test]
@@ -556,12 +780,19 @@ mod tests {
         let parts = json!([{"type": "text", "text": "{}"},
             {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA"}}]);
         assert_eq!(seen["messages"][2]["content"], parts);
-        let dialect = Dialect { counts_thinking: true, own_temperature: true, has_no_format: true };
+        let dialect =
+            Dialect { counts_thinking: true, own_temperature: true, has_no_format: true, ..Dialect::default() };
         let loose = body(&model, &question, 9, dialect);
         for absent in ["response_format", "max_tokens", "temperature"] {
             assert!(loose.get(absent).is_none(), "{absent}");
         }
         assert_eq!(loose["max_completion_tokens"], 9 + THINKING);
         assert!(loose["messages"][0]["content"].as_str().unwrap().contains("\"type\":\"object\""));
+        let bare = body(&model, &question, 9, Dialect { own_length: true, has_no_system: true, ..dialect });
+        assert!(bare.get("max_completion_tokens").is_none() && bare.get("max_tokens").is_none());
+        let first = &bare["messages"][0];
+        assert_eq!((&first["role"], bare["messages"].as_array().unwrap().len()), (&json!("user"), 2));
+        let told = first["content"].as_str().unwrap();
+        assert!(told.starts_with("Do it.") && told.ends_with("\n\nhi"), "{told}");
     }
 }

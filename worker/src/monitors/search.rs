@@ -34,6 +34,8 @@ struct Hits {
     hits: Vec<Hit>,
     /// How many there were, each as often as it was found: what the search costs goes by them.
     raw: usize,
+    /// What the backend could not do.
+    warnings: Vec<String>,
 }
 
 impl Monitors {
@@ -89,6 +91,7 @@ impl Monitors {
         let progress = &mut hand.targets[n];
         progress.is_over = true;
         progress.results = Some(pages.len() as i64);
+        progress.warning = (pages.is_empty() && !found.warnings.is_empty()).then(|| found.warnings.join(" "));
         progress.matches = (judged > 0).then_some(matches);
         (progress.judged, progress.unjudged, progress.credits) = (judged, unjudged, credits);
         let mut tx = process.db.begin().await?;
@@ -111,6 +114,7 @@ impl Monitors {
         let holder = (team, Urgency::Background);
         let most = usize::try_from(target.max_results).unwrap_or(1);
         let mut lists = Vec::with_capacity(target.queries.len());
+        let mut warnings = Vec::new();
         for words in &target.queries {
             let query = Query {
                 words: words.clone(),
@@ -120,9 +124,14 @@ impl Monitors {
                 ..Query::default()
             };
             let found = self.context.process.search.find(holder, &query, &[Source::Web], most, deadline, now).await?;
+            for warning in found.warnings {
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
+            }
             lists.push(found.hits.into_iter().flat_map(|(_, hits)| hits).collect::<Vec<_>>().into_iter());
         }
-        let mut found = Hits { hits: Vec::new(), raw: 0 };
+        let mut found = Hits { hits: Vec::new(), raw: 0, warnings };
         while found.raw < most {
             let row: Vec<Hit> = lists.iter_mut().filter_map(Iterator::next).collect();
             if row.is_empty() {

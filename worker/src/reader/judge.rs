@@ -124,13 +124,17 @@ fn judgement(said: Value) -> Result<Value, String> {
     let meaningful = said["meaningful"].as_bool().ok_or("`meaningful` is true or false.")?;
     let mut changes = Vec::new();
     for change in said["meaningfulChanges"].as_array().into_iter().flatten().take(MAX_CHANGES) {
-        let kind = match change["type"].as_str() {
-            Some(kind @ ("added" | "removed" | "changed")) => kind,
-            _ => return Err("`type` of a change is added, removed or changed.".to_owned()),
-        };
         let text = |name: &str| change[name].as_str().map(|text| cut(text, MAX_TEXT));
-        changes
-            .push(json!({"type": kind, "before": text("before"), "after": text("after"), "reason": reason(change)?}));
+        let (before, after) = (text("before"), text("after"));
+        // A judgement is not lost for the word that a model has for its details.
+        let kind = match (change["type"].as_str(), &before, &after) {
+            (Some(kind @ ("added" | "removed" | "changed")), ..) => kind,
+            (_, None, Some(_)) => "added",
+            (_, Some(_), None) => "removed",
+            _ => "changed",
+        };
+        let reason = reason(change).unwrap_or_default();
+        changes.push(json!({"type": kind, "before": before, "after": after, "reason": reason}));
     }
     Ok(json!({"meaningful": meaningful, "confidence": confidence(&said)?, "reason": reason(&said)?,
         "meaningfulChanges": changes}))
@@ -161,6 +165,12 @@ mod tests {
             held["meaningfulChanges"][0],
             json!({"type": "changed", "before": "5", "after": null, "reason": "price"})
         );
+        let odd =
+            json!([{"type": "modified", "after": "6"}, {"before": "5"}, {"before": "5", "after": "6", "reason": 1}]);
+        let held = judgement(json!({"meaningful": true, "confidence": "low", "reason": "x", "meaningfulChanges": odd}));
+        let kinds: Vec<Value> =
+            held.unwrap()["meaningfulChanges"].as_array().unwrap().iter().map(|c| c["type"].clone()).collect();
+        assert_eq!(kinds, ["added", "removed", "changed"]);
         for (field, wrong) in [("meaningful", json!("yes")), ("confidence", json!("sure")), ("reason", json!(5))] {
             let mut said = said.clone();
             said[field] = wrong;

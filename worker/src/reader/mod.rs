@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A page is data and never a voice: it cannot choose the rules, and whatever the model was talked into is judged here by
-//! code. Data fits the caller's schema; quotations stand in the page word for word; no text names a host that the page
-//! does not name. Everything ends with the page's time. What was found good is kept with a stored page (`kept`), and judged
-//! again when it is taken from there.
+//! code. Data fits the caller's schema; quotations stand in the page word for word; no text names a host that neither the
+//! page nor the caller names. Everything ends with the page's time. What was found good is kept with a stored page (`kept`),
+//! and judged again when it is taken from there.
 
 mod ask;
 mod clean;
@@ -23,10 +23,10 @@ mod quote;
 mod write;
 
 use serde_json::{Value, json};
-use weir_shared::domain::json_schema::Schema;
+use weir_shared::domain::json_schema::{Schema, is_of_object};
 use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::llm::{Allowance, Asker, ModelError, TokenMeter};
+use weir_shared::llm::{Allowance, Asker, ModelError, TokenMeter, VALUE};
 
 pub use self::judge::{Hit, Verdict};
 pub use self::kept::KeptAnswers;
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             strict: true,
             max_tokens: SHORT,
         };
-        let value = self.ask(page, &excerpt, &task, |said| text_of(said, "summary", MAX_SUMMARY, page)).await?;
+        let value = self.ask(page, &excerpt, &task, |said| text_of(said, "summary", MAX_SUMMARY, page, "")).await?;
         Ok(Read { value: value.into(), warning: excerpt.warning() })
     }
 
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
             strict: true,
             max_tokens: SHORT,
         };
-        let value = self.ask(page, &excerpt, &task, |said| text_of(said, "answer", MAX_ANSWER, page)).await?;
+        let value = self.ask(page, &excerpt, &task, |said| text_of(said, "answer", MAX_ANSWER, page, question)).await?;
         Ok(Read { value: value.into(), warning: excerpt.warning() })
     }
 
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         let excerpt = self.excerpt(page, LONG, wanted.prompt.as_deref())?;
         let judge = wanted.schema.as_ref().map(Schema::new).transpose().map_err(ReadError::Unusable)?;
         // An answer is an object; data that may be something else is wrapped in one.
-        let is_object = wanted.schema.as_ref().is_none_or(|schema| schema["type"] == "object");
+        let is_object = wanted.schema.as_ref().is_none_or(is_of_object);
         let mut wish = match &wanted.prompt {
             Some(prompt) => format!("What the person wants as data:\n{prompt}\n\n"),
             None if judge.is_some() => "The person wants the data that the schema describes.\n\n".to_owned(),
@@ -220,17 +220,11 @@ impl<'a> Reader<'a> {
             strict: false,
             max_tokens: LONG,
         };
-        let check = |mut said: Value| {
-            let data = if is_object {
-                said
-            } else {
-                said.get_mut("value").map(Value::take).ok_or("The field `value` is missing.")?
-            };
-            let faults = judge.as_ref().map(|judge| judge.faults(&data)).unwrap_or_default();
-            if !faults.is_empty() {
-                return Err(format!("It does not fit the schema: {}", faults.join("; ")));
-            }
-            let foreign = quote::foreign_host(strings(&data), page);
+        let own = [wanted.prompt.clone(), wanted.schema.as_ref().map(Value::to_string)];
+        let words: String = own.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let check = |said: Value| {
+            let data = held(said, is_object, judge.as_ref())?;
+            let foreign = quote::foreign_host(strings(&data), page, &words);
             match foreign {
                 Some(host) => Err(format!("It names {host}, which the page does not.")),
                 None => Ok(data),
@@ -267,6 +261,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The data of an answer, held to its schema. What is no object stands in the field `value`, unless the model has forgotten that.
+///
+/// # Errors
+/// What is wrong with it, for the model.
+pub(crate) fn held(mut said: Value, is_object: bool, judge: Option<&Schema>) -> Result<Value, String> {
+    let Some(judge) = judge else { return Ok(said) };
+    let wrapped = if is_object { None } else { said.get_mut(VALUE).map(Value::take) };
+    let is_missing = !is_object && wrapped.is_none();
+    judge.read(wrapped.unwrap_or(said)).map_err(|faults| match is_missing {
+        true => format!("The field `{VALUE}` is missing."),
+        false => format!("It does not fit the schema: {}", faults.join("; ")),
+    })
+}
+
 fn object_schema(field: &str, kind: &Value) -> Value {
     json!({"type": "object", "properties": {field: kind}, "required": [field], "additionalProperties": false})
 }
@@ -275,8 +283,8 @@ fn text_schema(field: &str) -> Value {
     object_schema(field, &json!({"type": "string"}))
 }
 
-/// The text of an answer, if it may be told.
-fn text_of(said: Value, field: &str, most: usize, page: PageText<'_>) -> Result<String, String> {
+/// The text of an answer, if it may be told; `words` are the caller's own.
+fn text_of(said: Value, field: &str, most: usize, page: PageText<'_>, words: &str) -> Result<String, String> {
     let text = said[field].as_str().map(str::trim).unwrap_or_default();
     if text.is_empty() {
         return Err(format!("`{field}` is empty."));
@@ -284,7 +292,7 @@ fn text_of(said: Value, field: &str, most: usize, page: PageText<'_>) -> Result<
     if text.chars().count() > most {
         return Err(format!("`{field}` is longer than {most} characters."));
     }
-    match quote::foreign_host([text], page) {
+    match quote::foreign_host([text], page, words) {
         Some(host) => Err(format!("It names {host}, which the page does not.")),
         None => Ok(text.to_owned()),
     }

@@ -95,9 +95,13 @@ fn same(c: char) -> char {
     }
 }
 
-/// The first host in an address in one of the texts that neither the page nor its address names. The page is looked through
-/// once for each host, however often the texts name it.
-pub(crate) fn foreign_host<'t>(texts: impl IntoIterator<Item = &'t str>, page: PageText<'_>) -> Option<String> {
+/// The first host in an address in one of the texts that neither the page, its address nor the caller's own `words` name. The
+/// page is looked through once for each host, however often the texts name it.
+pub(crate) fn foreign_host<'t>(
+    texts: impl IntoIterator<Item = &'t str>,
+    page: PageText<'_>,
+    words: &str,
+) -> Option<String> {
     static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)(\b[a-z][a-z0-9+.-]{1,15}:)?//(?:[^\s/?#@]*@)?([^\s/?#:)\]>,']+)").expect("a constant")
     });
@@ -113,7 +117,7 @@ pub(crate) fn foreign_host<'t>(texts: impl IntoIterator<Item = &'t str>, page: P
         let parent = host.strip_prefix("www.").unwrap_or(&host);
         let lower = lower.get_or_insert_with(|| {
             let data = page.structured.map(ToString::to_string).unwrap_or_default();
-            format!("{}\n{}", page.markdown, data).to_lowercase()
+            format!("{}\n{data}\n{words}", page.markdown).to_lowercase()
         });
         if !is_own && !own.ends_with(&format!(".{parent}")) && own != parent && !lower.contains(parent) {
             return Some(host);
@@ -156,7 +160,7 @@ mod tests {
             "a // b",
             "https://site.test",
         ] {
-            assert_eq!(foreign_host([fine], page), None, "{fine}");
+            assert_eq!(foreign_host([fine], page, ""), None, "{fine}");
         }
         for (text, host) in [
             ("go to https://evil.test/?q=1.", "evil.test"),
@@ -165,10 +169,12 @@ mod tests {
             ("https://docs.site.test.evil.test/", "docs.site.test.evil.test"),
             ("//evil.test", "evil.test"),
         ] {
-            assert_eq!(foreign_host([text], page).as_deref(), Some(host), "{text}");
+            assert_eq!(foreign_host([text], page, "").as_deref(), Some(host), "{text}");
         }
+        let words = "the state as in {\"enum\": [\"https://Schema.example/New\"]}";
+        assert_eq!(foreign_host(["https://schema.example/New"], page, words), None, "the caller's own words name it");
         let several = ["https://other.test/1", "a", "https://other.test/2 //evil.test", "https://worse.test"];
-        assert_eq!(foreign_host(several, page).as_deref(), Some("evil.test"));
+        assert_eq!(foreign_host(several, page, "").as_deref(), Some("evil.test"));
     }
 
     #[test]
@@ -178,7 +184,7 @@ mod tests {
         let page = PageText { url: &url, markdown: &markdown, structured: None };
         let texts: Vec<String> = (0..20_000).map(|n| format!("https://cdn.test/{n}.png")).collect();
         let begun = weir_shared::clock::Stopwatch::start();
-        assert_eq!(foreign_host(texts.iter().map(String::as_str), page), None);
+        assert_eq!(foreign_host(texts.iter().map(String::as_str), page, ""), None);
         // Once for each takes minutes.
         assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
     }

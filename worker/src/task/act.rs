@@ -30,13 +30,20 @@ pub(super) struct Hit {
     pub description: String,
 }
 
+/// What a search came to.
+pub(super) struct Searched {
+    pub hits: Vec<Hit>,
+    /// Sentences on what the backend could not do: where there are no hits, they may be why.
+    pub warnings: Vec<String>,
+}
+
 /// Searches the web; the inner error is for whoever reads of it.
 pub(super) async fn search(
     journal: &Journal,
     key: &str,
     words: &str,
     limit: usize,
-) -> Result<Result<Vec<Hit>, String>, Halt> {
+) -> Result<Result<Searched, String>, Halt> {
     let step = Step {
         key,
         kind: StepKind::Search,
@@ -57,7 +64,8 @@ pub(super) async fn search(
                 let hits = hits.filter(|hit| url::Url::parse(&hit.url).is_ok_and(|url| sites.allows(&url)));
                 let hits: Vec<Hit> =
                     hits.map(|hit| Hit { url: hit.url, title: hit.title, description: hit.text }).collect();
-                Ok(Done::of(json!({ "hits": hits })))
+                let is_free = hits.is_empty();
+                Ok(Done { is_free, ..Done::of(json!({ "hits": hits, "warnings": found.warnings })) })
             }
             Err(error @ (SearchError::NotConfigured | SearchError::NotTaken)) => {
                 Ok(Done::of(json!({ "error": error.to_string() })))
@@ -68,7 +76,11 @@ pub(super) async fn search(
     let outcome = journal.step(step, work).await?;
     Ok(match outcome["error"].as_str() {
         Some(why) => Err(why.to_owned()),
-        None => Ok(serde_json::from_value(outcome["hits"].clone()).unwrap_or_default()),
+        None => {
+            let hits = serde_json::from_value(outcome["hits"].clone()).unwrap_or_default();
+            let warnings = serde_json::from_value(outcome["warnings"].clone()).unwrap_or_default();
+            Ok(Searched { hits, warnings })
+        }
     })
 }
 

@@ -104,7 +104,10 @@ impl Agent<'_> {
             }
             let action = match self.choose(turn, most).await? {
                 Ok(action) => action,
-                Err(why) => return Err(Halt::Stop(StopReason::Failed, format!("The agent stopped: {why}."))),
+                Err(why) => {
+                    let why = why.trim_end_matches('.');
+                    return Err(Halt::Stop(StopReason::Failed, format!("The agent stopped: {why}.")));
+                }
             };
             let told = action.told();
             let came = match action {
@@ -142,27 +145,25 @@ impl Agent<'_> {
     }
 
     /// Holds the answer of a finished task to the schema and to what was seen.
-    fn judged(&self, action: Action) -> Result<Action, String> {
-        let Action::Finish(finish) = &action else { return Ok(action) };
+    fn judged(&self, mut action: Action) -> Result<Action, String> {
+        let Action::Finish(finish) = &mut action else { return Ok(action) };
         if !finish.success {
             return Ok(action);
         }
-        let answer = match (&self.judge, &finish.data) {
-            (Some(_), None) => return Err("`data` is missing: it is to fit the person's schema.".to_owned()),
-            (Some(judge), Some(data)) => {
-                let faults = judge.faults(data);
-                if !faults.is_empty() {
-                    return Err(format!("`data` does not fit the person's schema: {}.", faults.join("; ")));
-                }
-                data.clone()
+        let answer = match &self.judge {
+            Some(judge) => {
+                let data = finish.data.take().ok_or("`data` is missing: it is to fit the person's schema.")?;
+                let told =
+                    |faults: Vec<String>| format!("`data` does not fit the person's schema: {}.", faults.join("; "));
+                finish.data.insert(judge.read(data).map_err(told)?).clone()
             }
-            (None, data) => json!([finish.answer, data]),
+            None => json!([finish.answer, finish.data]),
         };
         if self.judge.is_none() && finish.answer.trim().is_empty() && finish.data.is_none() {
             return Err("`answer` is empty.".to_owned());
         }
         let nowhere = Url::parse("about:blank").map_err(|error| error.to_string())?;
-        match foreign_host(strings(&answer), &nowhere, &self.seen) {
+        match foreign_host(strings(&answer), &nowhere, &self.seen, "") {
             Some(host) => Err(format!("It names {host}, which nothing that you saw does.")),
             None => Ok(action),
         }
@@ -233,14 +234,19 @@ impl Agent<'_> {
         if !self.has_search() && !self.journal.has_begun(&format!("turn/{turn}/search")) {
             return Ok("There is no search here.".to_owned());
         }
-        let hits = match act::search(self.journal, &format!("turn/{turn}/search"), query, HITS).await? {
-            Ok(hits) => hits,
-            Err(why) => return Ok(format!("The search failed: {why}")),
-        };
+        let act::Searched { hits, warnings } =
+            match act::search(self.journal, &format!("turn/{turn}/search"), query, HITS).await? {
+                Ok(found) => found,
+                Err(why) => return Ok(format!("The search failed: {why}")),
+            };
         self.reach.hit(hits.iter().map(|hit| hit.url.as_str()));
         let lines = hits.iter().map(|hit| format!("{}\n  {} – {}\n", hit.url, hit.title, hit.description));
         let text: String = lines.collect();
-        Ok(if text.is_empty() { "Nothing was found.".to_owned() } else { text })
+        Ok(if text.is_empty() {
+            format!("Nothing was found. {}", warnings.join(" ")).trim_end().to_owned()
+        } else {
+            text
+        })
     }
 
     async fn map(&mut self, turn: usize, url: &str, search: Option<String>) -> Result<String, Halt> {
@@ -408,7 +414,7 @@ impl Agent<'_> {
             if answer.is_empty() {
                 return Err("`answer` is empty.".to_owned());
             }
-            match foreign_host([answer.as_str()], &page.url, &page.markdown) {
+            match foreign_host([answer.as_str()], &page.url, &page.markdown, "") {
                 Some(host) => Err(format!("It names {host}, which the page does not.")),
                 None => Ok(answer),
             }

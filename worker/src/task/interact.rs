@@ -147,7 +147,7 @@ async fn work(journal: &Journal, key: &str, page: &Page, task: &str, reach: &Rea
         None => json!({ "unknown": true }),
     };
     // The tokens are in the rows of the browser's own steps.
-    Ok(Done { outcome, spent: Spent::default(), billed })
+    Ok(Done { billed, ..Done::of(outcome) })
 }
 
 /// Places a session here, as soon as there is room for it.

@@ -24,8 +24,9 @@ use weir_shared::store::{StoreError, StoreResult, sessions};
 
 use crate::context::WorkerContext;
 
-/// Bound on one answer of the model.
-const ANSWER: Duration = Duration::from_secs(120);
+/// Bound on one answer of the model: as long as a page may take. A model on a machine of one's own takes minutes to read a
+/// long page.
+const ANSWER: Duration = Duration::from_mins(5);
 /// How long what is under way may go on when the worker is stopping.
 const GRACE: Duration = Duration::from_secs(8);
 /// Answers of one question: a wrong one is told what was wrong.
@@ -66,6 +67,8 @@ pub(super) struct Done {
     pub spent: Spent,
     /// Billed by something else already.
     pub billed: i64,
+    /// It costs nothing, as nothing came of it.
+    pub is_free: bool,
 }
 
 impl Done {
@@ -99,7 +102,7 @@ pub(super) struct Ask<'a> {
     pub name: &'static str,
     pub schema: &'a Value,
     pub max_tokens: u32,
-    /// What the first answer costs.
+    /// What an answer costs that can be used.
     pub credits: i64,
     /// What it is about, for those who read the steps.
     pub about: Value,
@@ -276,7 +279,7 @@ impl Journal {
             outcome: done.outcome.to_string(),
             spent: done.spent,
             // What came to nothing costs nothing.
-            credits: if failed { 0 } else { step.credits },
+            credits: if failed || done.is_free { 0 } else { step.credits },
             billed: done.billed,
             is_action: step.kind != StepKind::Model && self.max_credits.is_some(),
         };
@@ -364,11 +367,16 @@ impl Journal {
                 key: &key,
                 kind: StepKind::Model,
                 says: json!({ "asks": ask.name, "about": ask.about }),
-                credits: if n == 1 { ask.credits } else { 0 },
+                credits: ask.credits,
                 repeats: true,
                 lost,
             };
-            let said = self.step(step, self.answer(&model, &question)).await?;
+            let work = async {
+                let done = self.answer(&model, &question).await?;
+                let is_used = done.outcome.get("answer").is_some_and(|answer| check(answer.clone()).is_ok());
+                Ok(Done { is_free: !is_used, ..done })
+            };
+            let said = self.step(step, work).await?;
             let (echo, hint) = if let Some(answer) = said.get("answer") {
                 match check(answer.clone()) {
                     Ok(value) => return Ok(Ok(value)),
@@ -402,7 +410,10 @@ impl Journal {
             Err(error) => {
                 let may_pass = matches!(
                     error,
-                    ModelError::Timeout | ModelError::Unreachable | ModelError::Status(408 | 429 | 500..=599)
+                    ModelError::Timeout
+                        | ModelError::Unreachable
+                        | ModelError::Unreadable
+                        | ModelError::Status(408 | 429 | 500..=599)
                 );
                 if may_pass {
                     // Not with the step, which begins again.
@@ -412,7 +423,7 @@ impl Journal {
                 json!({ "error": error.to_string() })
             }
         };
-        Ok(Done { outcome, spent, billed: 0 })
+        Ok(Done { outcome, spent, ..Done::default() })
     }
 
     /// The pages of these addresses, once they have ended. They are scraped as those of a batch are.

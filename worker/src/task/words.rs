@@ -32,7 +32,12 @@ pub(super) fn room_for(context: usize, answer: u32) -> usize {
     room(context, answer)
 }
 
-/// The first host that one of the texts names and that neither the page nor the person does.
-pub(super) fn foreign_host<'t>(texts: impl IntoIterator<Item = &'t str>, own: &Url, seen: &str) -> Option<String> {
-    crate::reader::foreign_host(texts, PageText { url: own, markdown: seen, structured: None })
+/// The first host that one of the texts names and that neither what was seen nor the person's own `words` do.
+pub(super) fn foreign_host<'t>(
+    texts: impl IntoIterator<Item = &'t str>,
+    own: &Url,
+    seen: &str,
+    words: &str,
+) -> Option<String> {
+    crate::reader::foreign_host(texts, PageText { url: own, markdown: seen, structured: None }, words)
 }

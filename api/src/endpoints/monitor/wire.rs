@@ -252,7 +252,8 @@ impl From<Progress> for TargetResult {
 impl Check {
     pub fn of(row: &CheckRow) -> StoreResult<Self> {
         let targets = row.targets()?;
-        let warning = unjudged(&targets);
+        let warnings = targets.iter().filter_map(|target| target.warning.clone()).chain(unjudged(&targets));
+        let warning = warnings.reduce(|all, warning| format!("{all} {warning}"));
         Ok(Self {
             id: row.id,
             monitor_id: row.monitor_id,

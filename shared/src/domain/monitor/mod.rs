@@ -299,6 +299,9 @@ pub struct Progress {
     /// Changes, or hits of a search, that were to be judged and are not.
     #[serde(default)]
     pub unjudged: i64,
+    /// Why a search may have found nothing, in the search backend's place.
+    #[serde(default)]
+    pub warning: Option<String>,
 }
 
 impl Progress {
@@ -327,6 +330,7 @@ impl Progress {
             search: None,
             goal: None,
             unjudged: 0,
+            warning: None,
         }
     }
 }

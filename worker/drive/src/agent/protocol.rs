@@ -1,6 +1,7 @@
 //! What the model is told and what it may answer: the rules, the shape of an action, and how its words become one.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use weir_shared::llm::{optional, strict_object};
 
@@ -74,9 +75,9 @@ struct Said {
     #[serde(default)]
     thought: Option<String>,
     tool: String,
-    #[serde(default, rename = "ref")]
+    #[serde(default, rename = "ref", deserialize_with = "text")]
     element: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text")]
     text: Option<String>,
     #[serde(default)]
     option: Option<String>,
@@ -84,20 +85,51 @@ struct Said {
     key: Option<String>,
     #[serde(default)]
     direction: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "number")]
     milliseconds: Option<f64>,
     #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text")]
     tab: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "truth")]
     accept: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "truth")]
     submit: Option<bool>,
     #[serde(default)]
     answer: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "truth")]
     success: Option<bool>,
+}
+
+/// A text; small models write a number where its text is wanted.
+fn text<'de, D: Deserializer<'de>>(field: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(field)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// A number, or the text of one.
+fn number<'de, D: Deserializer<'de>>(field: D) -> Result<Option<f64>, D::Error> {
+    Ok(match Value::deserialize(field)? {
+        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+        other => other.as_f64(),
+    })
+}
+
+/// A truth value, or the word for one.
+fn truth<'de, D: Deserializer<'de>>(field: D) -> Result<Option<bool>, D::Error> {
+    Ok(match Value::deserialize(field)? {
+        Value::String(text) => Some(text.trim().to_ascii_lowercase().parse().map_err(D::Error::custom)?),
+        other => other.as_bool(),
+    })
+}
+
+/// A reference as the tree has it, also with the words around it there.
+fn reference(text: &str) -> String {
+    let text = text.trim().trim_matches(['[', ']']);
+    text.strip_prefix("ref=").unwrap_or(text).to_owned()
 }
 
 /// Reads an answer: why, and what. The error is for the model.
@@ -106,8 +138,8 @@ pub(super) fn read(answer: &Value) -> Result<(String, Action), String> {
         Said::deserialize(answer).map_err(|error| format!("Your answer does not fit the schema: {error}."))?;
     let need =
         |value: Option<String>, field: &str| value.ok_or_else(|| format!("The tool `{}` needs `{field}`.", said.tool));
-    let (element, text) = (said.element, said.text);
-    let action = match said.tool.as_str() {
+    let (element, text) = (said.element.as_deref().map(reference), said.text);
+    let action = match said.tool.trim().to_ascii_lowercase().as_str() {
         "click" => Action::Click { element: need(element, "ref")? },
         "fill" => Action::Fill {
             element: need(element, "ref")?,
@@ -200,10 +232,18 @@ mod tests {
         for (answer, words) in [
             (json!({"tool": "dance"}), "no tool `dance`"),
             (json!({"thought": "x"}), "does not fit"),
-            (json!({"tool": "click", "ref": 3}), "does not fit"),
+            (json!({"tool": "finish", "answer": "x", "success": "maybe"}), "does not fit"),
+            (json!({"tool": "click", "ref": []}), "needs `ref`"),
         ] {
             assert!(read(&answer).unwrap_err().contains(words));
         }
+        // Small models do not hold to the schema to the letter.
+        let action = |answer: Value| read(&answer).unwrap().1;
+        assert_eq!(action(json!({"tool": "Click", "ref": "[ref=e12]"})), Action::Click { element: "e12".to_owned() });
+        let fill = Action::Fill { element: "e3".to_owned(), text: "42".to_owned(), submit: true };
+        assert_eq!(action(json!({"tool": "fill", "ref": "ref=e3", "text": 42, "submit": "True"})), fill);
+        assert_eq!(action(json!({"tool": "wait", "milliseconds": "500"})), Action::Wait { milliseconds: 500 });
+        assert_eq!(action(json!({"tool": "switch_tab", "tab": 2})), Action::SwitchTab { tab: "2".to_owned() });
         let long = json!({"tool": "finish", "answer": "x".repeat(50_000)});
         assert!(matches!(read(&long).unwrap().1, Action::Finish { answer, success: true } if answer.len() < 20_010));
     }

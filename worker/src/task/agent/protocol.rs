@@ -1,6 +1,5 @@
 //! What an agent's model is told it can do, and how its words become an action.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Longest texts of an action that are kept, bytes.
@@ -93,52 +92,43 @@ pub(super) fn schema(has_search: bool, has_browser: bool) -> Value {
         "success": {"type": ["boolean", "null"]}}})
 }
 
-#[derive(Deserialize)]
-struct Said {
-    tool: String,
-    #[serde(default)]
-    query: Option<String>,
-    #[serde(default)]
-    url: Option<String>,
-    #[serde(default)]
-    urls: Option<Vec<String>>,
-    #[serde(default)]
-    question: Option<String>,
-    #[serde(default)]
-    task: Option<String>,
-    #[serde(default)]
-    answer: Option<String>,
-    #[serde(default)]
-    data: Option<Value>,
-    #[serde(default)]
-    sources: Option<Vec<String>>,
-    #[serde(default)]
-    success: Option<bool>,
+/// The texts of a field: a list, or one alone; of things with an address, that.
+fn texts(field: &Value) -> Vec<String> {
+    let list = field.as_array().map_or(std::slice::from_ref(field), Vec::as_slice);
+    list.iter().filter_map(|item| item.as_str().or_else(|| item["url"].as_str())).map(str::to_owned).collect()
 }
 
-/// Reads an answer; the error is for the model.
-pub(super) fn read(answer: &Value) -> Result<Action, String> {
-    let said: Said =
-        Said::deserialize(answer).map_err(|error| format!("Your answer does not fit the schema: {error}."))?;
-    let need = |value: Option<String>, field: &str| {
-        let value = value.map(|text| super::cut(text.trim(), WORDS).to_owned()).filter(|text| !text.is_empty());
-        value.ok_or_else(|| format!("The tool `{}` needs `{field}`.", said.tool))
+/// Reads an answer; the error is for the model. Small models do not hold to the schema to the letter.
+pub(super) fn read(said: &Value) -> Result<Action, String> {
+    let tool = said["tool"].as_str().ok_or("Your answer does not fit the schema: `tool` is not a text.")?;
+    let tool = tool.trim().to_ascii_lowercase();
+    let text = |field: &str| {
+        let text = said[field].as_str().map(|text| super::cut(text.trim(), WORDS).to_owned());
+        text.filter(|text| !text.is_empty())
     };
+    let need = |field: &str| text(field).ok_or_else(|| format!("The tool `{tool}` needs `{field}`."));
     let addresses = || {
-        let urls: Vec<String> = said.urls.clone().unwrap_or_default().into_iter().chain(said.url.clone()).collect();
-        if urls.is_empty() { Err(format!("The tool `{}` needs `urls`.", said.tool)) } else { Ok(urls) }
+        let urls: Vec<String> = texts(&said["urls"]).into_iter().chain(texts(&said["url"])).collect();
+        if urls.is_empty() { Err(format!("The tool `{tool}` needs `urls`.")) } else { Ok(urls) }
     };
-    Ok(match said.tool.as_str() {
-        "search" => Action::Search { query: need(said.query, "query")? },
-        "map" => Action::Map { url: need(said.url, "url")?, search: said.query.filter(|text| !text.trim().is_empty()) },
+    let success = || match &said["success"] {
+        Value::Null => Ok(true),
+        Value::Bool(success) => Ok(*success),
+        Value::String(word) if word.trim().eq_ignore_ascii_case("true") => Ok(true),
+        Value::String(word) if word.trim().eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err("Your answer does not fit the schema: `success` is true or false.".to_owned()),
+    };
+    Ok(match tool.as_str() {
+        "search" => Action::Search { query: need("query")? },
+        "map" => Action::Map { url: need("url")?, search: text("query") },
         "scrape" => Action::Scrape { urls: addresses()? },
-        "ask" => Action::Ask { urls: addresses()?, question: need(said.question, "question")? },
-        "interact" => Action::Interact { url: need(said.url, "url")?, task: need(said.task, "task")? },
+        "ask" => Action::Ask { urls: addresses()?, question: need("question")? },
+        "interact" => Action::Interact { url: need("url")?, task: need("task")? },
         "finish" => Action::Finish(Finish {
-            answer: super::cut(said.answer.unwrap_or_default().trim(), ANSWER).to_owned(),
-            data: said.data.filter(|data| !data.is_null()),
-            sources: said.sources.unwrap_or_default(),
-            success: said.success.unwrap_or(true),
+            answer: super::cut(said["answer"].as_str().unwrap_or_default().trim(), ANSWER).to_owned(),
+            data: said.get("data").filter(|data| !data.is_null()).cloned(),
+            sources: texts(&said["sources"]),
+            success: success()?,
         }),
         other => return Err(format!("There is no tool `{}`.", super::cut(other, 50))),
     })
@@ -157,12 +147,22 @@ mod tests {
             (json!({"tool": "ask", "urls": ["https://a.test"]}), "needs `question`"),
             (json!({"tool": "interact", "url": "https://a.test", "task": " "}), "needs `task`"),
             (json!({"tool": 5}), "does not fit"),
+            (json!({"tool": "finish", "answer": "x", "success": "no"}), "does not fit"),
         ] {
             let error = read(&said).expect_err("it lacks something");
             assert!(error.contains(words), "{said}: {error}");
         }
         let one = read(&json!({"thought": "x", "tool": "scrape", "url": "https://a.test", "urls": null}));
         assert_eq!(one, Ok(Action::Scrape { urls: vec!["https://a.test".to_owned()] }));
+        for urls in [json!("https://a.test"), json!([{"url": "https://a.test"}])] {
+            let loose = read(&json!({"tool": " Scrape", "urls": urls}));
+            assert_eq!(loose, Ok(Action::Scrape { urls: vec!["https://a.test".to_owned()] }));
+        }
+        let loose =
+            read(&json!({"tool": "finish", "answer": "no", "success": "False", "sources": {"url": "https://a.test"}}));
+        let finish =
+            Finish { answer: "no".to_owned(), data: None, sources: vec!["https://a.test".to_owned()], success: false };
+        assert_eq!(loose, Ok(Action::Finish(finish)));
         let end = read(&json!({"tool": "finish", "answer": "42", "data": null}));
         let finish = Finish { answer: "42".to_owned(), data: None, sources: Vec::new(), success: true };
         assert_eq!(end, Ok(Action::Finish(finish)));
