@@ -6,6 +6,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use rustix::io::Errno;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::{GuardError, NOT_REACHED, PORT_NOT_REACHED};
 
@@ -66,6 +67,10 @@ pub enum FetchError {
     /// A `Location` with another scheme than http or https.
     #[error("The page redirects to an address that is not http or https")]
     BadRedirect,
+    /// An address that no request can be written for: longer than HTTP's library takes, or with characters in its host that
+    /// it does not take and no name has.
+    #[error("{host} cannot be asked: the address is too long, or its host has characters that no name has")]
+    BadAddress { host: String },
     /// A caller's header that HTTP cannot carry; `what` is `name` or `value`.
     #[error("Invalid header {what}: {name}")]
     InvalidHeader { name: String, what: &'static str },
@@ -75,6 +80,9 @@ pub enum FetchError {
     /// The upstream proxy could not be reached or did not do its work.
     #[error("The proxy could not reach {host}")]
     Proxy { host: String },
+    /// This process has no descriptor or buffer left for a connection.
+    #[error("No connection is available at the moment")]
+    NoRoom,
     /// Ours; the detail is in the log.
     #[error("The page could not be fetched")]
     Internal,
@@ -94,10 +102,12 @@ impl FetchError {
             | Self::RedirectLoop
             | Self::TooManyRedirects { .. }
             | Self::BadRedirect
+            | Self::BadAddress { .. }
             | Self::Proxy { .. } => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
             Self::TooLarge { .. } => ErrorCode::PageTooLarge,
             Self::InvalidHeader { .. } | Self::UnsupportedUrl => ErrorCode::BadRequest,
+            Self::NoRoom => ErrorCode::AllEnginesFailed,
             Self::Internal => ErrorCode::Unknown,
         }
     }
@@ -112,6 +122,7 @@ impl FetchError {
                 | Self::Cut { .. }
                 | Self::Protocol { .. }
                 | Self::Proxy { .. }
+                | Self::NoRoom
         )
     }
 
@@ -150,8 +161,12 @@ impl FetchError {
                 return Self::Tls { host, reason: tls_reason(tls) };
             }
         }
-        let kind = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        let system = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let kind = system.map(io::Error::kind);
         if error.is_connect() {
+            if system.is_some_and(is_of_this_machine) {
+                return Self::NoRoom;
+            }
             if is_proxied {
                 // The proxy lives and says no: that is about the site.
                 let is_refused = causes.iter().any(|cause| cause.to_string() == "tunnel error: unsuccessful");
@@ -196,7 +211,7 @@ impl FetchError {
         match kind {
             Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Self::Protocol { host },
             Some(_) => Self::Cut { host },
-            None if error.is_builder() => Self::Internal,
+            None if error.is_builder() => Self::BadAddress { host },
             None => Self::Protocol { host },
         }
     }
@@ -219,6 +234,11 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 's
         }
     }
     found
+}
+
+/// Whether the machine had nothing left to make a connection with, which no site is to blame for.
+fn is_of_this_machine(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
 
 /// Whether a connection taken from the pool turned out to be closed by the other side: nothing of an
@@ -256,5 +276,22 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
         rustls::Error::PeerIncompatible(_) => "no common TLS version or cipher",
         rustls::Error::AlertReceived(_) => "the site refused the handshake",
         _ => "the handshake failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_descriptors_is_no_fault_of_the_sites() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(is_of_this_machine(&io::Error::from(errno)), "{errno}");
+        }
+        for errno in [Errno::CONNREFUSED, Errno::CONNRESET, Errno::NETUNREACH, Errno::ADDRNOTAVAIL] {
+            assert!(!is_of_this_machine(&io::Error::from(errno)), "{errno}");
+        }
+        assert!(!is_of_this_machine(&io::Error::other("of no system call")));
+        assert!(FetchError::NoRoom.is_retryable());
     }
 }
