@@ -27,6 +27,9 @@ pub enum FetchError {
     /// The name has no address, or is not a valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
+    /// No name server answers for the name, or none can be asked.
+    #[error("DNS resolution failed for hostname: {host}: no name server answers for it at the moment")]
+    NameServer { host: String },
     /// The resolver did not answer in time.
     #[error("DNS resolution took too long for hostname: {host}")]
     DnsTimeout { host: String },
@@ -93,9 +96,12 @@ impl FetchError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Blocked { .. } | Self::Port { .. } | Self::SiteRefused { .. } => ErrorCode::AddressBlocked,
-            Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
+            Self::Dns { .. } => ErrorCode::DnsResolution,
             Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
-            Self::Connect { .. }
+            // Not that of a name that does not exist, which is billed and never tried again.
+            Self::NameServer { .. }
+            | Self::DnsTimeout { .. }
+            | Self::Connect { .. }
             | Self::Cut { .. }
             | Self::Protocol { .. }
             | Self::Undecodable { .. }
@@ -117,7 +123,8 @@ impl FetchError {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::DnsTimeout { .. }
+            Self::NameServer { .. }
+                | Self::DnsTimeout { .. }
                 | Self::Connect { .. }
                 | Self::Cut { .. }
                 | Self::Protocol { .. }
@@ -136,6 +143,7 @@ impl FetchError {
             GuardError::Blocked { host, .. } => Self::Blocked { host },
             GuardError::Port { host, port } => Self::Port { host, port },
             GuardError::Dns { host } | GuardError::InvalidHost { host } => Self::Dns { host },
+            GuardError::NameServer { host } => Self::NameServer { host },
             GuardError::Timeout => Self::DnsTimeout { host: asked.to_owned() },
             GuardError::Unsupported => Self::UnsupportedUrl,
         }
@@ -281,7 +289,22 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use weir_shared::domain::price;
+
     use super::*;
+
+    #[test]
+    fn a_page_whose_name_cannot_be_looked_up_is_tried_again_and_not_billed_as_one_that_does_not_exist() {
+        let host = || "a.test".to_owned();
+        for away in [GuardError::NameServer { host: host() }, GuardError::Timeout] {
+            let error = FetchError::from_guard(away, "a.test");
+            assert!(error.is_retryable() && error.code().is_worth_replaying(), "{error}");
+            assert_eq!(price::of_failure(error.code()), 0, "{error}");
+        }
+        let missing = FetchError::from_guard(GuardError::Dns { host: host() }, "a.test");
+        assert!(!missing.is_retryable() && !missing.code().is_worth_replaying());
+        assert_eq!((missing.code(), price::of_failure(missing.code())), (ErrorCode::DnsResolution, 1));
+    }
 
     #[test]
     fn a_machine_without_descriptors_is_no_fault_of_the_sites() {

@@ -150,9 +150,10 @@ impl RobotsStore {
                 // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::open() };
-                // What the proxies of one place, or this machine, cannot do tells nothing about the site.
-                let is_of_site = !matches!(error, FetchError::Proxy { .. } | FetchError::NoRoom);
-                let counts = if is_of_site { FAILED } else { Duration::ZERO };
+                // What the proxies of one place, this machine or its name servers cannot do tells nothing about the site.
+                let of_others =
+                    matches!(error, FetchError::Proxy { .. } | FetchError::NoRoom | FetchError::NameServer { .. });
+                let counts = if of_others { Duration::ZERO } else { FAILED };
                 return Known { robots: Arc::new(robots), until: clock::deadline(counts), refused: None };
             }
         };

@@ -82,7 +82,8 @@ impl Shared {
         }
         let addresses = self.guard.resolve(&target.host, target.port).await.map_err(|error| match error {
             GuardError::Blocked { .. } | GuardError::Port { .. } => Refusal::Address,
-            GuardError::Dns { .. } | GuardError::Timeout => Refusal::Dns,
+            GuardError::Dns { .. } => Refusal::Dns,
+            GuardError::NameServer { .. } | GuardError::Timeout => Refusal::Connect,
             GuardError::InvalidHost { .. } | GuardError::Unsupported => Refusal::Invalid,
         })?;
         let is_own = |address: &SocketAddr| {
