@@ -97,11 +97,12 @@ async fn a_page_that_takes_browsers_down_does_so_alone_and_fails_for_good() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_pages_that_are_opened_alone_keep_no_other_teams_waiting() {
     let pages = OwnPages::start().await;
-    let service = TestService::start(Database::Sqlite).await;
+    let mut service = TestService::start(Database::Sqlite).await;
     let other = service.new_team("other");
     let slow: Vec<Value> = (0..4)
         .map(|n| {
-            json!({ "url": scripted(&pages, &format!("/slow/{n}"), ""), "waitFor": 50_000, "timeout": 150_000, "maxAge": 0 })
+            let url = scripted(&pages, &format!("/slow/{n}"), "");
+            json!({ "url": url, "waitFor": 50_000, "timeout": 150_000, "maxAge": 0 })
         })
         .collect();
     // Ready when the browser has been lost; opened once more they take a moment.
@@ -121,15 +122,19 @@ async fn slow_pages_that_are_opened_alone_keep_no_other_teams_waiting() {
             browser.kill();
         }
     };
-    tokio::pin!(slow);
-    let calm = tokio::select! {
-        // None of them can be done before: alone it waits for 50 s as well.
-        slow = &mut slow => panic!("slow pages were first: {:?}", slow.iter().map(|page| &page.text).collect::<Vec<_>>()),
-        (calm, ()) = async { tokio::join!(calm, lose) } => calm,
+    let calm = {
+        tokio::pin!(slow);
+        tokio::select! {
+            // Each of them waits for 50 s, beside others and alone.
+            slow = &mut slow => panic!("{} slow pages were first", slow.len()),
+            (calm, ()) = async { tokio::join!(calm, lose) } => calm,
+        }
     };
     for page in calm {
         assert!(markdown_of(&page.ok()["data"]).contains("CALM words"));
     }
+    // It would wait for its pages.
+    service.kill_worker(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
