@@ -89,6 +89,9 @@ pub enum GuardError {
     /// The name has no address.
     #[error("{host} cannot be resolved")]
     Dns { host: String },
+    /// The name could not be looked up, which may pass.
+    #[error("{host} cannot be looked up at the moment")]
+    NameServer { host: String },
     /// The resolver did not answer within [`DNS_TIMEOUT`].
     #[error("name resolution took too long")]
     Timeout,
@@ -179,7 +182,7 @@ impl AddressGuard {
     /// with `port`. Never empty. Connect to these and to nothing else. Port 0: whoever asks has judged
     /// the port with [`AddressGuard::check_url`].
     ///
-    /// Fails when the host is malformed, has no address, takes longer than [`DNS_TIMEOUT`], when
+    /// Fails when the host is malformed, has no address or cannot be looked up, takes longer than [`DNS_TIMEOUT`], when
     /// **any** of its addresses is not allowed, or the port is not.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, GuardError> {
         self.judge_port(host, port)?;
@@ -257,6 +260,7 @@ impl AddressGuard {
         }
         match tokio::time::timeout(DNS_TIMEOUT, lookups::addresses(name)).await {
             Err(_) => Err(GuardError::Timeout),
+            Ok(Err(error)) if lookups::is_passing(&error) => Err(GuardError::NameServer { host: name.to_owned() }),
             Ok(Err(_)) => Err(GuardError::Dns { host: name.to_owned() }),
             Ok(Ok(found)) => Ok(found),
         }

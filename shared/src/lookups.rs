@@ -24,6 +24,15 @@ pub async fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     ask(&PLACES, name.to_owned(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())).await
 }
 
+/// Whether a name could not be looked up and may be another time, as while no name server answers or this process has no
+/// descriptor or thread left. Otherwise it does not exist, or has no address.
+pub fn is_passing(error: &io::Error) -> bool {
+    // Of what the resolver says itself the standard library hands on the text alone: glibc's, and musl's.
+    const AGAIN: [&str; 2] = ["Temporary failure in name resolution", "Try again"];
+    let has_text = |text: &&str| error.to_string().ends_with(*text);
+    error.raw_os_error().is_some() || error.kind() == io::ErrorKind::ResourceBusy || AGAIN.iter().any(has_text)
+}
+
 async fn ask(
     places: &Shares,
     name: String,
@@ -76,6 +85,22 @@ mod tests {
     impl Drop for Ending {
         fn drop(&mut self) {
             self.0.end();
+        }
+    }
+
+    #[test]
+    fn a_name_server_that_is_away_is_no_name_that_does_not_exist() {
+        let said = |text: &str| io::Error::other(format!("failed to lookup address information: {text}"));
+        for away in [
+            said("Temporary failure in name resolution"),
+            said("Try again"),
+            rustix::io::Errno::MFILE.into(),
+            io::ErrorKind::ResourceBusy.into(),
+        ] {
+            assert!(is_passing(&away), "{away}");
+        }
+        for text in ["Name or service not known", "No address associated with hostname", "Name does not resolve"] {
+            assert!(!is_passing(&said(text)), "{text}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
 use weir_tests::{Database, OwnPages, TestService, markdown_of, wait_until, wait_until_within};
 
 /// A page that a browser has to show.
@@ -90,6 +91,50 @@ async fn a_page_that_takes_browsers_down_does_so_alone_and_fails_for_good() {
     assert_eq!(pages.heads("/hostile").len(), 3);
     assert!(markdown_of(&calm.ok()["data"]).contains("CALM words"));
     assert_eq!(pages.heads("/calm").len(), 2, "it has lost one try beside the other");
+}
+
+/// A team's slow pages lose their browser together with those of another one. Alone they take their time, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_pages_that_are_opened_alone_keep_no_other_teams_waiting() {
+    let pages = OwnPages::start().await;
+    let mut service = TestService::start(Database::Sqlite).await;
+    let other = service.new_team("other");
+    let slow: Vec<Value> = (0..4)
+        .map(|n| {
+            let url = scripted(&pages, &format!("/slow/{n}"), "");
+            json!({ "url": url, "waitFor": 50_000, "timeout": 150_000, "maxAge": 0 })
+        })
+        .collect();
+    // Ready when the browser has been lost; opened once more they take a moment.
+    let calm: Vec<Value> = (0..3)
+        .map(|n| {
+            let says = "setTimeout(() => { root.innerHTML = '<p>CALM words of a page</p>'; }, 300)";
+            let url = scripted(&pages, &format!("/calm/{n}"), says);
+            json!({ "url": url, "waitFor": 4_000, "timeout": 150_000, "maxAge": 0 })
+        })
+        .collect();
+    let slow = async { join_all(slow.iter().map(|body| service.post("/v2/scrape", body))).await };
+    let calm = async { join_all(calm.iter().map(|body| other.post("/v2/scrape", body))).await };
+    let lose = async {
+        let asked = |kind: &str| (0..4).filter(|n| !pages.heads(&format!("/{kind}/{n}")).is_empty()).count();
+        wait_until("all pages", async || (asked("slow") + asked("calm") == 7).then_some(())).await;
+        for browser in service.browsers() {
+            browser.kill();
+        }
+    };
+    let calm = {
+        tokio::pin!(slow);
+        tokio::select! {
+            // Each of them waits for 50 s, beside others and alone.
+            slow = &mut slow => panic!("{} slow pages were first", slow.len()),
+            (calm, ()) = async { tokio::join!(calm, lose) } => calm,
+        }
+    };
+    for page in calm {
+        assert!(markdown_of(&page.ok()["data"]).contains("CALM words"));
+    }
+    // It would wait for its pages.
+    service.kill_worker(0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

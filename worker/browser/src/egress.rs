@@ -53,6 +53,7 @@ fn error_of(word: &str) -> RenderError {
         "blocked" => RenderError::AddressBlocked,
         "filtered" | "vendor" => RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()),
         "dns" => RenderError::Dns,
+        "lookup" => RenderError::Site("ERR_NAME_RESOLUTION_FAILED".into()),
         "upstream" => RenderError::Proxy,
         "answer" => RenderError::Site("ERR_EMPTY_RESPONSE".into()),
         _ => RenderError::Site("ERR_CONNECTION_FAILED".into()),
@@ -68,6 +69,7 @@ mod tests {
         let head = |word: &str| format!("HTTP/1.1 403 Forbidden\r\nx-weir-egress: {word}\r\n\r\n");
         assert!(matches!(reason(&head("blocked")), Some(RenderError::AddressBlocked)));
         assert!(matches!(reason(&head("dns")), Some(RenderError::Dns)));
+        assert!(matches!(reason(&head("lookup")), Some(RenderError::Site(_))), "it may exist");
         assert!(matches!(reason(&head("upstream")), Some(RenderError::Proxy)));
         assert!(matches!(reason(&head("connect")), Some(RenderError::Site(_))));
         assert!(reason("HTTP/1.1 200 OK\r\n\r\n").is_none());

@@ -6,6 +6,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use rustix::io::Errno;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::{GuardError, NOT_REACHED, PORT_NOT_REACHED};
 
@@ -26,6 +27,9 @@ pub enum FetchError {
     /// The name has no address, or is not a valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
+    /// No name server answers for the name, or none can be asked.
+    #[error("DNS resolution failed for hostname: {host}: no name server answers for it at the moment")]
+    NameServer { host: String },
     /// The resolver did not answer in time.
     #[error("DNS resolution took too long for hostname: {host}")]
     DnsTimeout { host: String },
@@ -66,6 +70,10 @@ pub enum FetchError {
     /// A `Location` with another scheme than http or https.
     #[error("The page redirects to an address that is not http or https")]
     BadRedirect,
+    /// An address that no request can be written for: longer than HTTP's library takes, or with characters in its host that
+    /// it does not take and no name has.
+    #[error("{host} cannot be asked: the address is too long, or its host has characters that no name has")]
+    BadAddress { host: String },
     /// A caller's header that HTTP cannot carry; `what` is `name` or `value`.
     #[error("Invalid header {what}: {name}")]
     InvalidHeader { name: String, what: &'static str },
@@ -75,6 +83,9 @@ pub enum FetchError {
     /// The upstream proxy could not be reached or did not do its work.
     #[error("The proxy could not reach {host}")]
     Proxy { host: String },
+    /// This process has no descriptor or buffer left for a connection.
+    #[error("No connection is available at the moment")]
+    NoRoom,
     /// Ours; the detail is in the log.
     #[error("The page could not be fetched")]
     Internal,
@@ -85,19 +96,24 @@ impl FetchError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Blocked { .. } | Self::Port { .. } | Self::SiteRefused { .. } => ErrorCode::AddressBlocked,
-            Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
+            Self::Dns { .. } => ErrorCode::DnsResolution,
             Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
-            Self::Connect { .. }
+            // Not that of a name that does not exist, which is billed and never tried again.
+            Self::NameServer { .. }
+            | Self::DnsTimeout { .. }
+            | Self::Connect { .. }
             | Self::Cut { .. }
             | Self::Protocol { .. }
             | Self::Undecodable { .. }
             | Self::RedirectLoop
             | Self::TooManyRedirects { .. }
             | Self::BadRedirect
+            | Self::BadAddress { .. }
             | Self::Proxy { .. } => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
             Self::TooLarge { .. } => ErrorCode::PageTooLarge,
             Self::InvalidHeader { .. } | Self::UnsupportedUrl => ErrorCode::BadRequest,
+            Self::NoRoom => ErrorCode::AllEnginesFailed,
             Self::Internal => ErrorCode::Unknown,
         }
     }
@@ -107,11 +123,13 @@ impl FetchError {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::DnsTimeout { .. }
+            Self::NameServer { .. }
+                | Self::DnsTimeout { .. }
                 | Self::Connect { .. }
                 | Self::Cut { .. }
                 | Self::Protocol { .. }
                 | Self::Proxy { .. }
+                | Self::NoRoom
         )
     }
 
@@ -125,6 +143,7 @@ impl FetchError {
             GuardError::Blocked { host, .. } => Self::Blocked { host },
             GuardError::Port { host, port } => Self::Port { host, port },
             GuardError::Dns { host } | GuardError::InvalidHost { host } => Self::Dns { host },
+            GuardError::NameServer { host } => Self::NameServer { host },
             GuardError::Timeout => Self::DnsTimeout { host: asked.to_owned() },
             GuardError::Unsupported => Self::UnsupportedUrl,
         }
@@ -150,8 +169,12 @@ impl FetchError {
                 return Self::Tls { host, reason: tls_reason(tls) };
             }
         }
-        let kind = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        let system = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let kind = system.map(io::Error::kind);
         if error.is_connect() {
+            if system.is_some_and(is_of_this_machine) {
+                return Self::NoRoom;
+            }
             if is_proxied {
                 // The proxy lives and says no: that is about the site.
                 let is_refused = causes.iter().any(|cause| cause.to_string() == "tunnel error: unsuccessful");
@@ -196,7 +219,7 @@ impl FetchError {
         match kind {
             Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Self::Protocol { host },
             Some(_) => Self::Cut { host },
-            None if error.is_builder() => Self::Internal,
+            None if error.is_builder() => Self::BadAddress { host },
             None => Self::Protocol { host },
         }
     }
@@ -219,6 +242,11 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 's
         }
     }
     found
+}
+
+/// Whether the machine had nothing left to make a connection with, which no site is to blame for.
+fn is_of_this_machine(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
 
 /// Whether a connection taken from the pool turned out to be closed by the other side: nothing of an
@@ -256,5 +284,37 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
         rustls::Error::PeerIncompatible(_) => "no common TLS version or cipher",
         rustls::Error::AlertReceived(_) => "the site refused the handshake",
         _ => "the handshake failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_shared::domain::price;
+
+    use super::*;
+
+    #[test]
+    fn a_page_whose_name_cannot_be_looked_up_is_tried_again_and_not_billed_as_one_that_does_not_exist() {
+        let host = || "a.test".to_owned();
+        for away in [GuardError::NameServer { host: host() }, GuardError::Timeout] {
+            let error = FetchError::from_guard(away, "a.test");
+            assert!(error.is_retryable() && error.code().is_worth_replaying(), "{error}");
+            assert_eq!(price::of_failure(error.code()), 0, "{error}");
+        }
+        let missing = FetchError::from_guard(GuardError::Dns { host: host() }, "a.test");
+        assert!(!missing.is_retryable() && !missing.code().is_worth_replaying());
+        assert_eq!((missing.code(), price::of_failure(missing.code())), (ErrorCode::DnsResolution, 1));
+    }
+
+    #[test]
+    fn a_machine_without_descriptors_is_no_fault_of_the_sites() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(is_of_this_machine(&io::Error::from(errno)), "{errno}");
+        }
+        for errno in [Errno::CONNREFUSED, Errno::CONNRESET, Errno::NETUNREACH, Errno::ADDRNOTAVAIL] {
+            assert!(!is_of_this_machine(&io::Error::from(errno)), "{errno}");
+        }
+        assert!(!is_of_this_machine(&io::Error::other("of no system call")));
+        assert!(FetchError::NoRoom.is_retryable());
     }
 }

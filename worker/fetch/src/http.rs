@@ -626,6 +626,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_address_that_no_request_can_be_written_for_is_told_as_such() {
+        let (port, _) = site(|_| redirect(&format!("/?{}", "a".repeat(70_000)), "")).await;
+        for url in [format!("http://a.test:{port}/"), format!("http://a{{b}}.test:{port}/")] {
+            let error = fetch(&url).await.unwrap_err();
+            assert!(matches!(error, FetchError::BadAddress { .. }), "{url}: {error:?}");
+            assert_eq!(error.code(), ErrorCode::Site);
+            assert!(!error.is_retryable());
+        }
+    }
+
+    #[tokio::test]
     async fn a_type_that_is_said_in_several_lines_is_the_last_one() {
         let (port, _) = site(|_| {
             let head = "Content-Type: text/plain; charset=latin1\r\nContent-Type: text/html; charset=utf-8\r\n\

@@ -44,6 +44,7 @@ pub(super) struct WorkerDir {
     /// Directories and boxes of sessions that are not gone yet.
     pub remains: TaskTracker,
     left: Arc<Left>,
+    _held: Option<File>,
 }
 
 /// Directories of ended sessions that could not be removed, as when this process has no descriptor left. Each is tried again
@@ -78,7 +79,10 @@ impl WorkerDir {
             let tail = if n == 0 { String::new() } else { format!("-{n}") };
             let path = run_dir.join(format!("x-{}-{}{tail}", me.pid, me.started));
             match make_dir(&path, 0o711, false) {
-                Ok(()) => return Ok(Self { path, remains: TaskTracker::new(), left: Arc::default() }),
+                Ok(()) => {
+                    let held = hold(&path).ok();
+                    return Ok(Self { path, remains: TaskTracker::new(), left: Arc::default(), _held: held });
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),
             }
@@ -127,6 +131,14 @@ impl Drop for WorkerDir {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Has those that clear away old files (`systemd-tmpfiles`, in `/tmp` after ten days) leave the directory alone for as long as
+/// this is held: what a worker at rest does not use for long is no less needed later.
+fn hold(dir: &Path) -> io::Result<File> {
+    let held = File::open(dir)?;
+    rustix::fs::flock(&held, FlockOperation::NonBlockingLockShared)?;
+    Ok(held)
 }
 
 /// Cleans up after the dead workers of this machine; the run directory, which is the first of these places that can be
@@ -428,6 +440,18 @@ mod tests {
         drop(worker);
         assert!(!path.exists());
         fs::remove_dir_all(&run_dir).unwrap();
+    }
+
+    /// `systemd-tmpfiles` asks in the same way, and passes over what it does not get.
+    #[test]
+    fn who_clears_away_old_files_leaves_the_directory_of_a_living_worker() {
+        let run_dir = run_dir();
+        let worker = WorkerDir::prepare(std::slice::from_ref(&run_dir)).unwrap();
+        let lock = File::open(&worker.path).unwrap();
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap_err();
+        drop(worker);
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        remove_dir(&run_dir).unwrap();
     }
 
     #[test]

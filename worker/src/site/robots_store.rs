@@ -150,8 +150,10 @@ impl RobotsStore {
                 // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::open() };
-                // What the proxies of one place cannot do tells nothing about the site.
-                let counts = if matches!(error, FetchError::Proxy { .. }) { Duration::ZERO } else { FAILED };
+                // What the proxies of one place, this machine or its name servers cannot do tells nothing about the site.
+                let of_others =
+                    matches!(error, FetchError::Proxy { .. } | FetchError::NoRoom | FetchError::NameServer { .. });
+                let counts = if of_others { Duration::ZERO } else { FAILED };
                 return Known { robots: Arc::new(robots), until: clock::deadline(counts), refused: None };
             }
         };

@@ -3,6 +3,7 @@
 pub mod cancel;
 pub mod errors;
 pub mod idempotency;
+mod inlet;
 mod outlet;
 pub mod status;
 pub mod watch;

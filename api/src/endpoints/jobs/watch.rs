@@ -22,11 +22,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_http::BoxedPayloadStream;
 use actix_web::body::{BodyStream, MessageBody as _};
 use actix_web::guard::GuardContext;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{Bytes, Path, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse, dev};
 use actix_ws::{CloseCode, CloseReason, Message, MessageStream};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -39,6 +40,7 @@ use weir_shared::shares::Share;
 use weir_shared::store::work::documents::{self, Part, StoredDocument};
 use weir_shared::store::work::jobs::JobRow;
 
+use super::inlet::ShortFrames;
 use super::outlet::{Outlet, Saying, frames};
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
@@ -123,6 +125,8 @@ pub async fn handle(
     let given = Given::of(request.headers());
     let offered: Vec<&str> = given.protocol.as_deref().into_iter().collect();
     // The library's own way of sending takes dozens of frames ahead of the client.
+    let mut payload = dev::Payload::from(Box::pin(ShortFrames::of(payload)) as BoxedPayloadStream);
+    let payload = Payload::from_request(&request, &mut payload).await?;
     let (response, _, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
     let over = CancellationToken::new();
     let line = connections::hang_up_on_reader(&request).map(Arc::new);

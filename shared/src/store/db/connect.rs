@@ -26,6 +26,10 @@ use crate::private;
 /// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
 const IDLE_IN_TRANSACTION: &str = "5000";
 
+/// What each statement of a transaction sees: also what others have committed while it waited for a lock, which is what the
+/// order of locks is there for. A server, database or role may have another default, under which writers break each other off.
+const ISOLATION: &str = "read committed";
+
 /// After this time a file that was locked is opened again.
 const REOPENING: Duration = Duration::from_millis(10);
 
@@ -69,6 +73,7 @@ impl Db {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
                 let bound = if usage == PoolUse::Commands { lines::UNBOUNDED } else { lines::STATEMENT };
                 let mut options = options.options([
+                    ("default_transaction_isolation", ISOLATION),
                     ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
                     ("statement_timeout", bound),
                 ]);

@@ -431,6 +431,31 @@ async fn a_migration_waits_for_a_disk_that_is_full() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Under `serializable` writers of one team's rows break each other off, and callers are told that the database is away.
+#[tokio::test]
+async fn a_database_with_another_default_isolation_is_used_with_ours() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let text = testing::fresh_postgres(&server).await;
+    let options: sqlx::postgres::PgConnectOptions = text.parse().unwrap();
+    let name = options.get_database().unwrap().to_owned();
+    let url = crate::config::DatabaseUrl::Postgres(text);
+    let Db::Postgres(PostgresDb { pool: owner, .. }) = Db::connect(&url, 1, PoolUse::Rows).await.unwrap() else {
+        unreachable!("it is Postgres's")
+    };
+    let sql = format!("ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'serializable'");
+    sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&owner).await.unwrap();
+    for usage in [PoolUse::Rows, PoolUse::Wakeups, PoolUse::Heartbeats, PoolUse::Ends, PoolUse::Commands] {
+        let Db::Postgres(PostgresDb { pool, .. }) = Db::connect(&url, 1, usage).await.unwrap() else {
+            unreachable!("it is Postgres's")
+        };
+        let isolation: String = sqlx::query_scalar("SHOW transaction_isolation").fetch_one(&pool).await.unwrap();
+        assert_eq!(isolation, "read committed", "{usage:?}");
+    }
+}
+
 /// Takes longer than a statement may, so only with the long tests.
 #[tokio::test]
 async fn a_migration_may_wait_longer_than_a_statement_may_take() {

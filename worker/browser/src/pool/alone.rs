@@ -2,7 +2,8 @@
 //!
 //! Nobody can tell which of a browser's pages took it down: what a page has in the browser's own process is nowhere put down
 //! to it. So each of them is a suspect. Those that did nothing lose a moment; the one that did it takes down a browser that is
-//! nobody else's, and costs the others one try at most.
+//! nobody else's, and costs the others one try at most. A suspect may be alone for as long as its page takes, so those of one
+//! team do not stand before those of another.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -12,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::clock;
+use weir_shared::guests::Holder;
+use weir_shared::slots::{Slot, Slots};
 
 use super::super::browser_process::BrowserProcess;
 use super::super::error::RenderError;
@@ -28,11 +30,12 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const MOST: usize = 1_000;
 /// Browsers that may die under a page alone before it is to blame: one may have been ended from outside.
 const DEATHS: u8 = 2;
+/// Pages that are alone at once; as many again may begin beside them where those take long. Each is one browser more.
+const PLACES: usize = 2;
 
 /// The pages that are opened alone.
 pub(super) struct Suspects {
-    /// One at a time: that is one browser more.
-    turn: Arc<Semaphore>,
+    places: Slots,
     /// By whose page it is and where, of which nothing can be read here.
     known: Mutex<HashMap<u64, Suspect>>,
     keys: RandomState,
@@ -47,7 +50,7 @@ struct Suspect {
 
 impl Default for Suspects {
     fn default() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), known: Mutex::default(), keys: RandomState::new() }
+        Self { places: Slots::new(PLACES), known: Mutex::default(), keys: RandomState::new() }
     }
 }
 
@@ -84,6 +87,19 @@ impl Suspects {
         })
     }
 
+    /// A place to be alone in, for one of the holder's pages.
+    async fn place(&self, holder: Option<Holder>) -> Slot {
+        loop {
+            let place = match holder {
+                Some(holder) => Some(self.places.acquire(holder).await),
+                None => self.places.acquire_for_anybody().await,
+            };
+            if let Some(place) = place {
+                return place;
+            }
+        }
+    }
+
     fn forget(&self, request: &RenderRequest) {
         self.lock().remove(&self.key(request));
     }
@@ -97,14 +113,14 @@ impl Suspects {
     }
 }
 
-/// Renders a suspect, if its turn comes by `until`.
+/// Renders a suspect, if there is a place for it by `until`.
 pub(super) async fn render(
     inner: &Arc<Inner>,
     kind: Kind,
     request: &RenderRequest,
     until: Instant,
 ) -> Result<Rendered, RenderError> {
-    let alone = Alone::start(inner, kind, until, request.deadline).await?;
+    let alone = Alone::start(inner, kind, request, until).await?;
     let outcome = tokio::select! {
         biased;
         () = inner.stop.cancelled() => return Err(stopping()),
@@ -128,30 +144,35 @@ pub(super) async fn render(
     }
 }
 
-/// A browser with one page. It ends when this is dropped, and the next page's turn comes when nothing of it is left.
+/// A browser with one page. It ends when this is dropped, and its place is free when nothing of it is left.
 struct Alone {
     process: Arc<BrowserProcess>,
     inner: Arc<Inner>,
-    turn: Option<OwnedSemaphorePermit>,
+    place: Option<Slot>,
     /// The pool's end waits for it.
     _tracked: TaskTrackerToken,
 }
 
 impl Alone {
-    async fn start(inner: &Arc<Inner>, kind: Kind, until: Instant, deadline: Instant) -> Result<Self, RenderError> {
+    async fn start(
+        inner: &Arc<Inner>,
+        kind: Kind,
+        request: &RenderRequest,
+        until: Instant,
+    ) -> Result<Self, RenderError> {
         if clock::instant() >= until {
             return Err(RenderError::AloneLater);
         }
-        let Ok(Ok(turn)) = timeout_at(until, Arc::clone(&inner.suspects.turn).acquire_owned()).await else {
+        let Ok(place) = timeout_at(until, inner.suspects.place(request.holder)).await else {
             return Err(RenderError::AloneLater);
         };
         let maker = Arc::clone(inner);
         // In a task of its own, so that a start that nobody waits for any more leaves nothing behind.
         let started = inner.tasks.spawn(async move {
             let started = maker.start_browser(kind).await?;
-            Some(started.map(|process| Self::of(process, maker, turn)))
+            Some(started.map(|process| Self::of(process, maker, place)))
         });
-        match timeout_at(deadline, started).await {
+        match timeout_at(request.deadline, started).await {
             Ok(Ok(Some(Ok(alone)))) => Ok(alone),
             Ok(Ok(Some(Err(error)))) => {
                 tracing::error!(error = format!("{error:#}"), "browser for one page cannot be started");
@@ -162,23 +183,23 @@ impl Alone {
         }
     }
 
-    fn of(process: Arc<BrowserProcess>, inner: Arc<Inner>, turn: OwnedSemaphorePermit) -> Self {
+    fn of(process: Arc<BrowserProcess>, inner: Arc<Inner>, place: Slot) -> Self {
         // Its memory is looked at as that of any browser with pages.
         process.open.store(1, Ordering::Release);
         process.lent.notify_waiters();
         let tracked = inner.tasks.token();
-        Self { process, inner, turn: Some(turn), _tracked: tracked }
+        Self { process, inner, place: Some(place), _tracked: tracked }
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        let (process, turn) = (Arc::clone(&self.process), self.turn.take());
+        let (process, place) = (Arc::clone(&self.process), self.place.take());
         let Ok(runtime) = Handle::try_current() else { return };
         let stop = async move {
             process.retire();
             process.stop().await;
-            drop(turn);
+            drop(place);
         };
         self.inner.tasks.spawn_on(stop, &runtime);
     }

@@ -58,7 +58,7 @@ impl ClientConnection {
                 Refusal::Filter => &metrics.denied_filter,
                 Refusal::Vendor => &metrics.denied_vendor,
                 Refusal::Invalid => &metrics.invalid,
-                Refusal::Dns => &metrics.dns_failures,
+                Refusal::Dns | Refusal::NameServer => &metrics.dns_failures,
                 Refusal::Connect | Refusal::Answer | Refusal::Upstream => &metrics.connect_failures,
             });
             refusal.answer()

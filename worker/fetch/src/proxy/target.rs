@@ -61,6 +61,8 @@ pub(super) enum Refusal {
     Vendor,
     Invalid,
     Dns,
+    /// The name may exist, and could not be looked up.
+    NameServer,
     Connect,
     /// The target was reached, and hung up or spoke no HTTP.
     Answer,
@@ -82,7 +84,8 @@ impl Shared {
         }
         let addresses = self.guard.resolve(&target.host, target.port).await.map_err(|error| match error {
             GuardError::Blocked { .. } | GuardError::Port { .. } => Refusal::Address,
-            GuardError::Dns { .. } | GuardError::Timeout => Refusal::Dns,
+            GuardError::Dns { .. } => Refusal::Dns,
+            GuardError::NameServer { .. } | GuardError::Timeout => Refusal::NameServer,
             GuardError::InvalidHost { .. } | GuardError::Unsupported => Refusal::Invalid,
         })?;
         let is_own = |address: &SocketAddr| {
@@ -154,6 +157,7 @@ impl Refusal {
             Self::Vendor => (StatusCode::FORBIDDEN, "vendor", "The browser's own services are not reached.\n"),
             Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "This is no request for a proxy.\n"),
             Self::Dns => (StatusCode::BAD_GATEWAY, "dns", "The host cannot be resolved.\n"),
+            Self::NameServer => (StatusCode::BAD_GATEWAY, "lookup", "The host cannot be looked up at the moment.\n"),
             Self::Connect => (StatusCode::BAD_GATEWAY, "connect", "The host cannot be connected to.\n"),
             Self::Answer => (StatusCode::BAD_GATEWAY, "answer", "The host gave no answer that is HTTP.\n"),
             Self::Upstream => (StatusCode::BAD_GATEWAY, "upstream", "The proxy cannot be reached.\n"),
