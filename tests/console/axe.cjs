@@ -38,6 +38,10 @@ run(async () => {
       await page.getByLabel('Key', { exact: true }).waitFor();
       await judge(page, 'sign-in');
       await judge(await open('/welcome', shown), '/welcome');
+      const docs = await open('/docs', shown);
+      await docs.locator('.operation > summary').first().click();
+      await docs.getByRole('button', { name: 'Send' }).waitFor();
+      await judge(docs, '/docs');
     });
     await test(`every page, ${theme}, ${width} px`, async () => {
       const page = await signedIn('/console', { key: OPERATOR, ...shown });
