@@ -414,7 +414,10 @@ async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
     for state in
         [None, Some(PageState::Failed), Some(PageState::Queued), Some(PageState::Running), Some(PageState::Done)]
     {
-        console::pages::list(db, job, team, state, console::pages::START, 5).await.unwrap();
+        for part in [None, Some("kettles")] {
+            let wanted = console::pages::Wanted { state, part };
+            console::pages::list(db, job, team, wanted, console::pages::START, 5).await.unwrap();
+        }
     }
     for of in [None, Some(team)] {
         console::pages::failures(db, of, Timestamp(0), None, 5).await.unwrap();

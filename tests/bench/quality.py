@@ -158,7 +158,7 @@ def side_by_side(place, binary, moved, rows, texts):
             for title, lines, marks in (("Kept", kept, False), ("Left out", gone, True))
         )
         parts.append(f"<details><summary>{html.escape(head)}</summary><p>{html.escape(item['url'])}</p><div>{columns}</div></details>")
-    return DOCUMENT.replace("BODY", "\n".join(parts))
+    return DOCUMENT.replace("BODY", "\n".join(parts) or "<p>No page has moved.</p>")
 
 
 def split(whole, kept):
@@ -187,11 +187,15 @@ def shown(lines, wanted, tokens, left_out):
 
 # No script runs in it and nothing is fetched, whatever the text holds.
 DOCUMENT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Extraction, side by side</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>body{font:14px sans-serif;margin:1rem}details{border-top:1px solid #ccc;padding:.4rem 0}summary{cursor:pointer}
-div{display:grid;grid-template-columns:1fr 1fr;gap:1rem}section{min-width:0}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;max-height:40rem;overflow:auto;background:#f6f6f6;padding:.5rem}
-mark{background:#ffd9d9}</style>
+<style>:root{color-scheme:light dark}body{font:14px/1.5 system-ui,sans-serif;margin:1rem auto;max-width:90rem;padding:0 1rem;
+background:light-dark(#fff,#121e2a);color:light-dark(#10263a,#e4edf5)}
+details{border-top:1px solid light-dark(#ccc,#334455);padding:.4rem 0}summary{cursor:pointer}p{overflow-wrap:anywhere}
+h3{font-size:1em;margin:.5rem 0}div{display:grid;grid-template-columns:1fr 1fr;gap:1rem}section{min-width:0}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext;max-height:40rem;overflow:auto;margin:0;
+padding:.5rem;background:light-dark(#f6f6f6,#0e1923)}mark{background:light-dark(#ffd9d9,#6b2320);color:inherit}
+@media (max-width:700px){div{grid-template-columns:1fr}}</style>
 <h1>Extraction, side by side</h1><p>Pages that moved most, first. Marked: kept without being in the truth, or left out
 though it is there.</p>
 BODY

@@ -22,7 +22,7 @@ run(async () => {
   const web = await site({ '/a': '<!doctype html><html lang="en"><title>Kettles</title><nav><a href="/a">Home</a></nav><main><h1>Kettles</h1><h4>Sizes</h4><p>Two sizes of kettles are there, and <code>both</code> boil.</p><ul><li>One<ul><li>small</li></ul></li></ul><table><tr><th>Size</th><th>Price</th></tr><tr><td>One</td><td>29</td></tr></table></main>' });
   const scraped = await api('POST', '/v2/scrape', { url: web.url('/a'), maxAge: 0, formats: ['markdown', 'html', 'rawHtml', 'links', 'screenshot', { type: 'changeTracking', modes: ['git-diff'] }] });
   assert.equal(scraped.status, 200, JSON.stringify(scraped.body));
-  const { body: batch } = await api('POST', '/v2/batch/scrape', { urls: [web.url('/a'), 'http://127.0.0.1:1/closed'], maxAge: 0, webhook: web.url('/hook') });
+  const { body: batch } = await api('POST', '/v2/batch/scrape', { urls: [web.url('/a'), 'http://127.0.0.1:2/closed'], maxAge: 0, webhook: web.url('/hook') });
   await ended(`/v2/batch/scrape/${batch.id}`);
   const { body: session } = await api('POST', '/v2/browser', { ttl: 300 });
   const target = { type: 'scrape', urls: [web.url('/a')] };
@@ -38,6 +38,10 @@ run(async () => {
       await page.getByLabel('Key', { exact: true }).waitFor();
       await judge(page, 'sign-in');
       await judge(await open('/welcome', shown), '/welcome');
+      const docs = await open('/docs', shown);
+      await docs.locator('.operation > summary').first().click();
+      await docs.getByRole('button', { name: 'Send' }).waitFor();
+      await judge(docs, '/docs');
     });
     await test(`every page, ${theme}, ${width} px`, async () => {
       const page = await signedIn('/console', { key: OPERATOR, ...shown });

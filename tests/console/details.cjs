@@ -5,7 +5,8 @@
 'use strict';
 
 const assert = require('node:assert/strict');
-const { BASE, KEY, OPERATOR, signedIn, visit, settled, test, run, api, until, ended, site } = require('./lib.cjs');
+const fs = require('node:fs');
+const { BASE, KEY, OPERATOR, open, signedIn, visit, settled, test, run, api, until, ended, site } = require('./lib.cjs');
 
 const OTHER_KEY = process.env.OTHER_KEY;
 const article = '<!doctype html><title>Kettles</title><main><h1>Kettles</h1><p>The kettle that boils in a minute is in stock again, at the price it had before.</p></main>';
@@ -281,6 +282,74 @@ run(async () => {
     await until('all', async () => (await rows.count()) === jobs.length);
   });
 
+  await test('a page is found by its address, and the list and the results of a job are kept as files', async () => {
+    const others = Array.from({ length: 11 }, (_, n) => `http://127.0.0.2:2/closed/${n}`);
+    const job = await batch([...others, web.url('/a')]);
+    const page = await signedIn(`/console/jobs/${job}`);
+    const rows = page.getByRole('table', { name: 'Pages of the job' }).locator('tbody tr');
+    await until('all pages', async () => await rows.count() === 12);
+    const kept = async (name) => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name, exact: true }).click()]);
+      return { name: download.suggestedFilename(), text: fs.readFileSync(await download.path(), 'utf8') };
+    };
+    const results = await kept('Results');
+    assert.equal(results.name, `results-${job.slice(-8)}.jsonl`);
+    const documents = results.text.trimEnd().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual(documents.map((document) => document.metadata.sourceURL), [web.url('/a')]);
+    assert.match(documents[0].markdown, /in stock again/);
+    await page.getByLabel('Part of the address').fill('CLOSED/1');
+    await page.waitForURL(/url=CLOSED/);
+    await until('those with this address', async () => await rows.count() === 2);
+    const list = await kept('List');
+    assert.equal(list.name, `pages-${job.slice(-8)}.csv`);
+    const lines = list.text.trimEnd().split('\r\n');
+    assert.equal(lines[0], 'number,url,state,code,error,tries,queuedAt,startedAt,finishedAt,id');
+    assert.deepEqual(lines.slice(1).map((line) => line.split(',').slice(0, 3)), [1, 10].map((n) => [String(n + 1), others[n], 'failed']));
+    // It is in the address, and goes with a look at something else.
+    await page.reload();
+    await until('the same after a reload', async () => await rows.count() === 2);
+    await page.getByLabel('Part of the address').fill('nowhere');
+    await page.getByText('No page has this in its address').waitFor();
+    await page.getByRole('tab', { name: 'Request' }).click();
+    await page.getByRole('tab', { name: 'Pages' }).click();
+    await until('all pages again', async () => await rows.count() === 12);
+    // An operator who looks at all teams gets the same.
+    const operator = await signedIn(`/console/jobs/${job}`, { key: OPERATOR });
+    const [download] = await Promise.all([operator.waitForEvent('download'), operator.getByRole('button', { name: 'Results', exact: true }).click()]);
+    assert.equal(fs.readFileSync(await download.path(), 'utf8'), results.text);
+  });
+
+  await test('operators see what each team used, and go on to one of them', async () => {
+    await batch([web.url('/a')]);
+    const page = await signedIn('/console/usage', { key: OPERATOR });
+    const table = page.getByRole('table', { name: 'Credits by team' });
+    await table.getByRole('row').filter({ hasText: 'tests' }).waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'CSV' }).click()]);
+    assert.match(fs.readFileSync(await download.path(), 'utf8'), /^day,team,credits\r\n\d{4}-\d\d-\d\d,tests,\d+\r\n/);
+    await page.getByRole('button', { name: '7 days' }).click();
+    await page.waitForURL(/days=7/);
+    await settled(page);
+    await table.getByRole('link', { name: 'tests' }).click();
+    await page.waitForURL(/team=/);
+    await page.getByRole('table', { name: 'Credits', exact: true }).getByText('Batch').waitFor();
+    assert.match(page.url(), /days=7/);
+  });
+
+  await test('the lines of the tiles are there with the first reading', async () => {
+    const page = await signedIn('/console/keys', { key: OPERATOR, allow: [/ERR_FAILED/] });
+    // No live figure comes.
+    await page.route('**/console/api/stream*', (route) => route.abort());
+    await changed(page, '**/console/api/overview*', (overview) => {
+      for (const point of overview.points) Object.assign(point, { queued: 2, running: 1, sessions: 1, memoryBytes: 1000 });
+      return overview;
+    });
+    await visit(page, '/console');
+    await until('a line in each tile', async () => {
+      const lines = await page.locator('.tile').evaluateAll((tiles) => tiles.map((tile) => tile.querySelector('.spark .line').getAttribute('d')));
+      return lines.length === 7 && lines.every((line) => /^M\d/.test(line)) && lines.some((line) => line.split('L').length > 50);
+    });
+  });
+
   await test('the jobs of a failure are found, whatever their first address is', async () => {
     const job = await batch([web.url('/a'), 'http://127.0.0.2:2/closed']);
     const page = await signedIn('/console/failures');
@@ -406,6 +475,12 @@ run(async () => {
     await mine.getByRole('heading', { name: 'Replay 2 failed pages?' }).waitFor();
     await mine.locator('[data-confirm]').click();
     await mine.getByText('2 pages put back.').waitFor();
+    // One alone, once both have failed again.
+    const failed = async () => (await api('GET', `/v2/batch/scrape/${job}/errors`)).body.errors.length === 2 && (await api('GET', `/v2/batch/scrape/${job}`)).body.status === 'completed';
+    await until('both to fail again', failed);
+    await pageOf(mine, job);
+    await mine.getByRole('button', { name: 'Replay this page' }).click();
+    await mine.getByText('1 page put back.').waitFor();
   });
 
   await test('whoever sees all teams keeps the team of a monitor on the way to it', async () => {
@@ -468,6 +543,33 @@ run(async () => {
     assert.equal(await title.getAttribute('title'), address);
     const { height } = await title.boundingBox();
     assert.ok(height < 100, `${height} px`);
+  });
+
+  await test('the documentation is searched, and its calls are copied without a clipboard', async () => {
+    // An address that cannot be decoded hides nothing.
+    const page = await open('/docs#%E0%A4%A');
+    await page.evaluate(() => {
+      window.clip = navigator.clipboard;
+      Object.defineProperty(navigator, 'clipboard', { configurable: true, value: undefined });
+    });
+    const links = page.locator('#list a');
+    await links.first().waitFor();
+    await page.getByLabel('Find an operation').fill('nothing of this kind');
+    await page.getByText('No operation has these words.').waitFor();
+    await page.getByLabel('Find an operation').fill('post /v2/batch/scrape');
+    await page.getByText('No operation has these words.').waitFor({ state: 'hidden' });
+    await links.filter({ visible: true }).first().click();
+    const one = page.locator('.operation[open]');
+    await one.getByRole('button', { name: 'Copy', exact: true }).click();
+    await one.getByRole('button', { name: 'Copied' }).waitFor();
+    const call = await page.evaluate(() => window.clip.readText());
+    assert.match(call, /^curl -s -X POST .*\/v2\/batch\/scrape/);
+    assert.equal(call, await one.locator('.curl pre').textContent());
+    const narrow = await open('/docs', { width: 390 });
+    await narrow.getByRole('button', { name: 'Operations' }).click();
+    await narrow.locator('#side.open').waitFor();
+    await narrow.keyboard.press('Escape');
+    await narrow.locator('#side.open').waitFor({ state: 'detached' });
   });
 
   await test('a page that could not be loaded comes when the service is back', async () => {

@@ -58,7 +58,7 @@ run(async () => {
   assert.equal(scraped.status, 200, JSON.stringify(scraped.body).slice(0, 500));
   loads.length = 0;
   const { body: batch } = await api('POST', '/v2/batch/scrape', {
-    urls: [url, `http://127.0.0.1:1/${encodeURIComponent(attack('failed'))}`], formats, maxAge: 0, integration: attack('integration').slice(0, 250),
+    urls: [url, `http://127.0.0.1:2/${encodeURIComponent(attack('failed'))}`], formats, maxAge: 0, integration: attack('integration').slice(0, 250),
     webhook: { url: `${web.url('/hook')}?${encodeURIComponent(attack('webhook'))}`, headers: { 'X-A': attack('header') }, metadata: { note: attack('metadata') } },
   });
   assert.ok(batch.id, JSON.stringify(batch));

@@ -44,6 +44,7 @@ async function main() {
   const { snippets } = await load('snippets.js');
   const { merged } = await load('pager.js');
   const { readRates } = await load('rates.js');
+  const { csv } = await load('download.js');
   const read = (text) => flat(Markdown({ text }));
 
   await test('markdown becomes the elements that it means', () => {
@@ -132,6 +133,12 @@ async function main() {
     assert.deepEqual(readRates(''), { rates: {}, wrong: null });
     for (const line of ['scrape 60', 'scrape: 70', 'scrape=10=20', 'scrape=abc', 'scrape=0', 'scrape=1.5', '=5', 'scrape=']) assert.match(readRates(`crawl=5\n${line}`).wrong, /^Line 2, "/, line);
     assert.match(readRates('crawl=5\ncrawl=6').wrong, /twice/);
+  });
+
+  await test('a table for spreadsheets keeps its cells apart, and no cell is a formula', () => {
+    assert.equal(csv([[1, 'a', null, undefined], ['a,b', 'say "hi"', 'two\nlines', '']]), '1,a,,\r\n"a,b","say ""hi""","two\nlines",\r\n');
+    for (const text of ['=1+1', '+1', '-1', '@a', '\t=1']) assert.equal(csv([[text]]), `'${text}\r\n`);
+    assert.equal(csv([['\r=1', -1]]), '"\'\r=1",-1\r\n');
   });
 
   await test('numbers have their units, and times their words', () => {

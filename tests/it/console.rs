@@ -370,6 +370,24 @@ both_databases! {
         let rest = user.get(&format!("/jobs/{good}/pages?cursor={}", pages["next"].as_str().unwrap())).await.ok();
         assert_eq!((rest["pages"][0]["index"].as_i64(), &rest["next"]), (Some(2), &Value::Null));
         let page = pages["pages"][0]["id"].as_str().unwrap().to_owned();
+        // By a part of their address, whatever it means to a database.
+        let found = async |job: &str, query: &str| {
+            let body = user.get(&format!("/jobs/{job}/pages?{query}")).await.ok();
+            assert_eq!(body["next"], Value::Null);
+            let pages = body["pages"].as_array().unwrap().iter();
+            pages.map(|page| page["index"].as_i64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&good, "url=SMALL").await, [0, 1, 2]);
+        assert_eq!(found(&good, "limit=3").await, [0, 1, 2], "a full piece that is the last says so");
+        let second = pages["pages"][1]["url"].as_str().unwrap();
+        assert_eq!(found(&good, &format!("url={second}&status=done")).await, [1]);
+        assert_eq!(found(&good, "url=small&status=failed").await, Vec::<i64>::new());
+        for none in ["%25small", "sm_ll", "elsewhere", "%5C"] {
+            assert_eq!(found(&good, &format!("url={none}")).await, Vec::<i64>::new(), "{none}");
+        }
+        assert_eq!(found(&good, "url=").await, [0, 1, 2], "as if it were absent");
+        assert_eq!(found(&bad, "url=2/B&status=failed").await, [1]);
+        assert_eq!(user.get(&format!("/jobs/{good}/pages?url=%00")).await.status, 400);
         let detail = user.get(&format!("/jobs/{good}/pages/{page}")).await.ok();
         assert!(detail["document"]["markdown"].is_string() && detail["cut"] == json!([]), "{detail}");
         // A page's id finds its job, and is no other's.
@@ -410,6 +428,21 @@ both_databases! {
         let replayed = user.post("/jobs/replay", &json!({ "ids": [bad, good] })).await.ok();
         assert_eq!((&replayed["done"], &replayed["skipped"], &replayed["pages"]), (&json!(1), &json!(1), &json!(2)));
         fail_again(2).await;
+        // One alone, while nobody else is at it.
+        let failed = user.get(&format!("/jobs/{bad}/pages?status=failed")).await.ok();
+        let one = failed["pages"][0]["id"].as_str().unwrap().to_owned();
+        let replayed = user.post(&format!("/jobs/{bad}/pages/{one}/replay"), &json!({})).await.ok();
+        assert_eq!(replayed, json!({ "done": 1, "skipped": 0, "pages": 1, "next": null }));
+        wait_until_within(Duration::from_secs(60), "the one page fails again", || async {
+            let failed = user.get(&format!("/jobs/{bad}/pages?status=failed")).await.ok();
+            let counts = failed["pages"].as_array().unwrap().iter();
+            let counts: Vec<_> = counts.map(|page| (page["id"] == one.as_str(), page["replays"].as_i64())).collect();
+            (counts.len() == 2 && counts.contains(&(true, Some(3))) && counts.contains(&(false, Some(2)))).then_some(())
+        })
+        .await;
+        let none = user.post(&format!("/jobs/{good}/pages/{page}/replay"), &json!({})).await.ok();
+        assert_eq!((&none["done"], &none["skipped"]), (&json!(0), &json!(1)), "it has not failed");
+        assert_eq!(user.post(&format!("/jobs/{good}/pages/{one}/replay"), &json!({})).await.status, 404, "of another job");
 
         // By filter, after the count was confirmed.
         let filter = json!({ "status": "scraping", "host": "127.0.0.1" });
@@ -480,6 +513,63 @@ both_databases! {
         assert_eq!(operator.delete(&format!("/keys/{id}")).await.status, 409);
         assert_eq!(user.get("/me").await.status, 401);
         wait_until("the key opens nothing", async || (colleague.get("/v2/concurrency-check").await.status == 401).then_some(())).await;
+    }
+
+    async fn an_address_is_not_found_by_its_password(database) {
+        let site = FixtureSite::start().await;
+        let service = service(database).await;
+        let with_user = site.url("/small/1").replace("http://", "http://ada:kettle@");
+        let urls = json!([with_user, site.url("/small/2?kettle"), site.url("/small/3?mail=a@b.example")]);
+        let job = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        finished(service.caller(), &job, Duration::from_secs(60)).await;
+        let reader = ConsoleUser::with_key(service.base(), READER).await;
+        for (part, expected) in
+            [("kettle", vec![1]), ("kett", vec![1]), ("ada", vec![]), ("a@b", vec![2]), ("/small/", vec![0, 1, 2])]
+        {
+            for limit in [1, 2, 50] {
+                let (mut seen, mut cursor) = (Vec::new(), String::new());
+                loop {
+                    let path = format!("/jobs/{job}/pages?url={part}&limit={limit}&cursor={cursor}");
+                    let body = reader.get(&path).await.ok();
+                    seen.extend(body["pages"].as_array().unwrap().iter().map(|page| page["index"].as_i64().unwrap()));
+                    let Some(next) = body["next"].as_str() else { break };
+                    next.clone_into(&mut cursor);
+                }
+                assert_eq!(seen, expected, "{part}, {limit} a piece");
+            }
+        }
+        site.end();
+    }
+
+    async fn operators_see_what_each_team_used(database) {
+        let site = FixtureSite::start().await;
+        let service = service(database).await;
+        let others = service.new_team("others");
+        service.post("/v2/scrape", &json!({ "url": site.url("/small/1") })).await.ok();
+        for n in 2..4 {
+            others.post("/v2/scrape", &json!({ "url": site.url(&format!("/small/{n}")) })).await.ok();
+        }
+        let team = ConsoleUser::with_key(service.base(), service.key()).await;
+        assert_eq!(team.get("/usage/teams").await.status, 403);
+        let own = team.me["team"]["id"].as_str().unwrap().to_owned();
+        for secret in [OPERATOR, READER] {
+            let user = ConsoleUser::with_key(service.base(), secret).await;
+            let usage = user.get("/usage/teams?days=7").await.ok();
+            let days = usage["days"].as_array().unwrap();
+            assert_eq!(days.len(), 7);
+            let sum = |team: &str| days.iter().filter_map(|day| day["byTeam"][team].as_i64()).sum::<i64>();
+            let named: Vec<(&str, i64)> =
+                usage["teams"].as_object().unwrap().iter().map(|(id, name)| (name.as_str().unwrap(), sum(id))).collect();
+            assert!(named.len() == 2 && named.contains(&("others", 2)) && named.contains(&("tests", 1)), "{usage}");
+            assert_eq!(days.iter().map(|day| day["credits"].as_i64().unwrap()).sum::<i64>(), 3);
+            // Of one team, where one is looked at.
+            let one = user.get(&format!("/usage/teams?team={own}")).await.ok();
+            assert_eq!((&one["teams"], one["days"].as_array().unwrap().len()), (&json!({ &own: "tests" }), 30));
+            for wrong in ["days=0", "days=367", "days=x", "other=1"] {
+                assert_eq!(user.get(&format!("/usage/teams?{wrong}")).await.status, 400, "{wrong}");
+            }
+        }
+        site.end();
     }
 
     async fn figures_stream_while_the_session_lasts(database) {

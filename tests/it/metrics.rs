@@ -109,6 +109,10 @@ fn the_dashboard_shows_metrics_that_there_are() {
     let mut shown = BTreeSet::new();
     for panel in panels {
         let title = panel["title"].as_str().unwrap();
+        assert!(
+            panel["description"].as_str().is_some_and(|text| text.ends_with('.') || text.ends_with(')')),
+            "{title}"
+        );
         for target in panel["targets"].as_array().unwrap() {
             let expression = target["expr"].as_str().unwrap();
             assert!(!named(expression).is_empty(), "{title}: {expression}");

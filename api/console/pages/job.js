@@ -10,9 +10,10 @@ import { explain, kindName } from "../lib/words.js";
 import { operation } from "../lib/operations.js";
 import { operationOf, snippets } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Confirm, Empty, Facts, Head, Id, Lasting, Loading, Outside, Progress, RowAddress, Segments, Status, Tabs, Tag, Time, Trouble } from "../parts/basics.js";
+import { Button, Card, Confirm, Empty, Facts, Head, Id, Lasting, Loading, Outside, Progress, RowAddress, Segments, Status, Tabs, Tag, Time, Trouble, Typed } from "../parts/basics.js";
 import { Code, Json } from "../parts/code.js";
 import { Result, Steps } from "../parts/steps.js";
+import { Download, hasResults, listOfPages, results } from "../parts/download.js";
 import { Table } from "../parts/table.js";
 import { ACTIONS } from "../parts/bulk.js";
 import { NotKept, playgroundLink, withoutWebhook } from "./playground.js";
@@ -66,7 +67,8 @@ export default function Job({ one }) {
         ? html`<div class="progress-cell">
             <${Progress} done=${it.completed + it.failed} failed=${it.failed} total=${it.total} />
         <div class="progress-words">
-          <span>${format.count(it.completed + it.failed)} of ${format.plural(it.total, "page")}</span>
+          <span>${it.status === "cancelled" ? `${format.plural(it.total, "page")} had ended when it was cancelled`
+            : `${format.count(it.completed + it.failed)} of ${format.plural(it.total, "page")}`}</span>
           <span>${it.status === "scraping" && it.rate !== null ? `${format.decimal(it.rate)} pages/s${it.leftMs !== null ? `, ${format.duration(it.leftMs)} left` : ""}` : ""}
             </span></div></div>` : null}
       <${Facts} items=${[
@@ -75,18 +77,19 @@ export default function Job({ one }) {
     ["Started", html`<${Time} at=${it.createdAt} />`],
     ["Took", html`<${Lasting} from=${it.createdAt} to=${it.finishedAt} />`],
     ["Credits", html`<span class="num">${format.count(it.creditsUsed)}</span>`],
-    ["Results are kept", it.expiresAt ? html`until <${Time} at=${it.expiresAt} />` : "–"],
+    ["Results expire", html`<${Time} at=${it.expiresAt} />`],
     it.key ? ["Key", html`${it.key.name || ""} <code>${it.key.prefix}…</code>`] : null,
     it.origin ? ["Called by", it.origin] : null,
     it.maxConcurrency ? ["Pages at once", format.count(it.maxConcurrency)] : null,
     it.zeroRetention ? ["Retention", html`<${Tag} tone="good">nothing is kept<//>`] : null,
-    it.crawl ? ["Discovered", `${format.count(it.crawl.discovered)} of at most ${format.count(it.crawl.limit)}`] : null,
+    it.crawl ? ["Addresses found", format.count(it.crawl.discovered)] : null,
+    it.crawl ? ["Most pages", format.count(it.crawl.limit)] : null,
     it.crawl && it.crawl.blocked ? ["Forbidden by robots.txt", format.count(it.crawl.blocked)] : null,
   ]} />
       ${it.crawl && it.crawl.warning ? html`<p class="banner warn">${it.crawl.warning}</p>` : null}
     </div><//>
     <${Card}>
-      <${Tabs} label="About the job" at=${tab} onChange=${(id) => change({ tab: id === first ? "" : id, status: "" })}
+      <${Tabs} label="About the job" at=${tab} onChange=${(id) => change({ tab: id === first ? "" : id, status: "", url: "" })}
         tabs=${[
     isTask ? { id: "result", label: "Result" } : null,
     it.kind === "agent" ? { id: "steps", label: "Steps" } : null,
@@ -96,8 +99,7 @@ export default function Job({ one }) {
         ${tab === "result" ? html`<${Result} job=${it} ended=${ended} />`
           : tab === "steps" ? html`<${Steps} job=${it} ended=${ended} />`
           : tab === "request" ? html`<${Request} job=${it} />` : tab === "webhooks" ? html`<${Webhooks} job=${it} />`
-          : html`<${Pages} job=${it} ended=${ended} status=${query.status}
-              onStatus=${(status) => change({ status })} />`}
+          : html`<${Pages} job=${it} ended=${ended} status=${query.status} url=${query.url} onChange=${change} />`}
       <//>
     <//>
     ${asking ? html`<${Confirm}
@@ -133,11 +135,14 @@ function Flow({ job }) {
 
 const STATES = ["queued", "running", "done", "failed", "cancelled"];
 
-function Pages({ job, ended, status, onStatus }) {
+/// Jobs with fewer pages are looked through by eye.
+const SEARCHED = 10;
+
+function Pages({ job, ended, status, url, onChange }) {
   const list = usePages(async (cursor, signal) => {
-    const answer = await get(`/jobs/${job.id}/pages`, { status, cursor, limit: 50 }, signal);
+    const answer = await get(`/jobs/${job.id}/pages`, { status, url, cursor, limit: 50 }, signal);
     return { rows: answer.pages, next: answer.next };
-  }, [job.id, status], { every: ended ? 0 : 2500 });
+  }, [job.id, status, url], { every: ended ? 0 : 2500 });
   // Nothing is read as time passes once the job has ended, so its end is read, and what was replayed afterwards.
   const before = useRef(ended);
   useEffect(() => {
@@ -147,11 +152,19 @@ function Pages({ job, ended, status, onStatus }) {
   // Cancelled pages are not counted.
   const shown = STATES.filter((one) => job.states[one] || one === status || (one === "cancelled" && job.status === one));
   return html`<div class="stack-s">
-    <${Segments} label="State of pages" at=${status || ""} onChange=${onStatus}
-      options=${[["", "All"], ...shown.map((one) => [one,
-        `${one.charAt(0).toUpperCase()}${one.slice(1)}${job.states[one] ? ` ${format.short(job.states[one])}` : ""}`])]} />
+    <div class="pane-tools">
+      <${Segments} label="State of pages" at=${status || ""} onChange=${(value) => onChange({ status: value })}
+        options=${[["", "All"], ...shown.map((one) => [one,
+          `${one.charAt(0).toUpperCase()}${one.slice(1)}${job.states[one] ? ` ${format.short(job.states[one])}` : ""}`])]} />
+      ${job.total > SEARCHED || url ? html`<${Typed} label="Part of the address" placeholder="Part of the address"
+            value=${url} onChange=${(value) => onChange({ url: value }, { replace: true })} />` : null}
+      ${list.rows && list.rows.length ? html`<div class="actions">
+        <${Download} title=${`A table of these pages for spreadsheets (CSV)${status || url ? ", those that fit the filter" : ""}`}
+          make=${(signal, onCount) => listOfPages(job, { status, url }, signal, onCount)}>List<//>
+        ${hasResults(job) ? html`<${Download} title="What came of all pages, a document a line (JSON Lines)"
+          make=${(signal, onCount) => results(job, signal, onCount)}>Results<//>` : null}</div>` : null}</div>
     <${Table} label="Pages of the job" ...${list} retry=${list.reload} id=${(page) => page.id}
-      empty=${html`<${Empty} title="No pages in this state" />`} columns=${[
+      empty=${html`<${Empty} title=${url ? "No page has this in its address" : "No pages in this state"} />`} columns=${[
     { name: "No.", kind: "tight", numeric: true, hide: "narrow", cell: (page) => format.count(page.index + 1) },
     { name: "Page", kind: "lead", cell: (page) => html`
         <${RowAddress} href=${link(`/jobs/${job.id}/pages/${page.id}`)} url=${page.url} />${page.code || page.error
@@ -242,8 +255,9 @@ function Webhooks({ job }) {
                                   class="soft num">${format.duration(attempt.durationMs)}</span></span></li>`)}</ol>
                                     </details>` : null}` },
     { name: "Created", kind: "tight", hide: "narrow", cell: (one) => html`<${Time} at=${one.createdAt} />` },
-    { name: "Next try", kind: "tight", hide: "narrow", cell: (one) => (one.state === "waiting"
-        ? html`<${Time} at=${one.nextAt} />` : "–") },
+    { name: "Next try", kind: "tight", hide: "narrow", cell: (one) => (one.state !== "waiting" ? "–"
+        // One by one: what may go already waits for those before it.
+        : new Date(one.nextAt) < Date.now() ? html`<span class="soft">in its turn</span>` : html`<${Time} at=${one.nextAt} />`) },
     { name: "Replay", silent: true, kind: "tight buttons", cell: (one) => (one.state === "dead" && mayChange()
         ? html`<${Button} small icon="replay" busy=${busy === one.id}
             onClick=${() => replay(one.id)}>Replay<//>` : "") },

@@ -7,7 +7,7 @@ import { usePages } from "../lib/pager.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
 import { KINDS, kindName } from "../lib/words.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Empty, Head, Lasting, Progress, RowAddress, Status, Tag, Time } from "../parts/basics.js";
+import { Button, Card, Empty, Head, Lasting, Progress, RowAddress, Status, Tag, Time, Typed } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { ACTIONS, BulkDialog } from "../parts/bulk.js";
 import { Icon } from "../parts/icon.js";
@@ -49,7 +49,7 @@ export default function Jobs() {
           ${since && !AGES.some(([value]) => value === since)
             ? html`<option value=${since}>Since ${since}</option>` : null}</select>
       <${Typed} label="Id" placeholder="Id of a job or scrape" value=${id} onChange=${(value) => change({ id: value })} />
-      <${Typed} label="Site" placeholder="Site: example.com" value=${host}
+      <${Typed} label="Site" placeholder="Site, such as example.com" value=${host}
         onChange=${(value) => change({ host: value })} />
       <${Typed} label="Error code" placeholder="Error code" value=${code}
         onChange=${(value) => change({ code: value })} />
@@ -80,20 +80,6 @@ export default function Jobs() {
     choose(new Set());
     list.reload();
   }} />` : null}`;
-}
-
-/// Typing changes the address once it rests, and does not fill the history.
-function Typed({ label, placeholder, value, onChange }) {
-  const [text, setText] = useState(value || "");
-  useEffect(() => setText(value || ""), [value]);
-  useEffect(() => {
-    if (text.trim() === (value || "")) return undefined;
-    const timer = setTimeout(() => onChange(text.trim()), 350);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return html`<input class="input" type="search" aria-label=${label} placeholder=${placeholder} spellcheck="false"
-      value=${text} onInput=${(event) => setText(event.target.value)}
-        onKeyDown=${(event) => event.key === "Enter" && onChange(text.trim())} />`;
 }
 
 export function ProgressCell({ job, brief }) {

@@ -28,7 +28,7 @@ export default function Keys() {
         <span>${key.name || html`<span class="soft">No name</span>`}${key.isOwn ? html` <${Tag}>you<//>` : null}</span>
         <span class="row-sub"><code>${key.prefix}…</code><span class="only-narrow">
           ${teamless ? ` · ${key.team.name}` : ""}${key.revokedAt ? " · revoked" : ""}</span></span>` },
-    ...(teamless ? [{ name: "Team", hide: "narrow", cell: (key) => key.team.name }] : []),
+    ...(teamless ? [{ name: "Team", kind: "short", hide: "narrow", cell: (key) => html`<span title=${key.team.name}>${key.team.name}</span>` }] : []),
     { name: "State", kind: "tight", hide: "narrow", cell: (key) => html`
         <${Status} value=${key.revokedAt ? "revoked" : "active"} />` },
     { name: "Last used", kind: "tight", cell: (key) => html`<${Time} at=${key.lastUsedAt} fallback="never" />` },

@@ -17,7 +17,7 @@ const PIECE = 25;
 
 export default function Monitor({ one }) {
   const [query, change] = useQuery();
-  const acting = useActing(query.team, (team) => change({ team }));
+  const acting = useActing(query.team, (team) => change({ team }), "Whose monitor it is.");
   const [asking, ask] = useState(false);
   const path = `/v2/monitor/${encodeURIComponent(one)}`;
   const monitor = useData(async (signal) => (acting.id

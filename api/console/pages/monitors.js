@@ -15,7 +15,7 @@ const PIECE = 25;
 
 export default function Monitors() {
   const [query, change] = useQuery();
-  const acting = useActing(query.team, (team) => change({ team }));
+  const acting = useActing(query.team, (team) => change({ team }), "Whose monitors are shown.");
   const list = usePages(async (cursor, signal) => {
     if (!acting.id) return { rows: [], next: undefined };
     const offset = cursor || 0;

@@ -26,7 +26,7 @@ export default function Overview() {
   // The live figures change every second; what is below them is drawn when it was read anew.
   const below = useMemo(() => html`${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`)
         : html`<${Charts} it=${it} range=${it.range} />`}
-    <div class="grid-2"><${Errors} it=${it} range=${range} /><${Latest} /></div>`,
+    <div class="grid-2">${it || !overview.error ? html`<${Errors} it=${it} range=${range} />` : null}<${Latest} /></div>`,
       [it, range, Boolean(overview.error)]);
   return html`<${Head} title="Overview">
       <${Segments} label="Time" at=${range} options=${RANGES}
@@ -58,11 +58,31 @@ function useTrail(figures) {
   return trail.current;
 }
 
+/// What the tiles' lines show: the time that was chosen, and now at its end. A team has no gauges of that time: its lines
+/// are of the last minute, and grow.
+function useLines(overview, figures) {
+  const trail = useTrail(figures);
+  return useMemo(() => {
+    const points = overview ? overview.points : [];
+    const isGauged = points.some((point) => point.queued !== null);
+    // The minute that runs is written when it is over.
+    const written = points.slice(0, isGauged ? points.findLastIndex((point) => point.queued !== null) + 1 : -1);
+    const seconds = points.length ? (new Date(overview.to) - new Date(overview.from)) / 1000 / points.length : 1;
+    const sum = (point, of) => Object.values(point.pages).reduce((all, each) => all + of(each), 0);
+    const line = (name, pick) => (isGauged ? [...written.map(pick), figures ? figures[name] : null]
+      : trail.map((one) => one[name]));
+    return {
+      pagesPerSecond: line("pagesPerSecond", (point) => sum(point, (each) => each.done + each.failed) / seconds),
+      ...Object.fromEntries(["queued", "running", "sessions", "memoryBytes"].map((name) => [name, line(name, (point) => point[name])])),
+      failed: written.map((point) => sum(point, (each) => each.failed)), p50Ms: written.map((point) => point.p50Ms),
+    };
+  }, [overview, figures]);
+}
+
 function Now({ overview }) {
   const { figures } = useStream();
-  const trail = useTrail(figures);
+  const lines = useLines(overview, figures);
   const now = figures || {};
-  const line = (name) => trail.map((one) => one[name]);
   const none = figures ? format.DASH : "…";
   const show = (value, say = format.short) => (value === null || value === undefined ? none : say(value));
   const all = seesAll() && !store.value.team;
@@ -72,31 +92,32 @@ function Now({ overview }) {
   return html`<div class="tiles" aria-label="Now">
     ${all ? html`<${Tile} name="Pages a second" value=${show(now.pagesPerSecond, format.decimal)}
           note=${now.failedPerSecond ? `${format.decimal(now.failedPerSecond)} failed` : ""}
-            line=${line("pagesPerSecond")} />` : null}
+            line=${lines.pagesPerSecond} />` : null}
     <${Tile} name="Waiting" href=${link("/jobs", { status: "scraping" })} value=${show(now.queued)} exact=${now.queued}
-      note=${now.oldestMs ? `oldest ${format.duration(now.oldestMs)}` : ""} line=${line("queued")} tone=${late} />
+      note=${now.oldestMs ? `oldest ${format.duration(now.oldestMs)}` : ""} line=${lines.queued} tone=${late} />
     <${Tile} name="In work" value=${show(now.running)}
       note=${now.slots ? `of ${format.count(now.slots)} slots` : now.jobs !== undefined && now.jobs !== null ? `in ${format.plural(now.jobs,
-                "job")}` : ""} line=${line("running")} />
+                "job")}` : ""} line=${lines.running} />
     <${Tile} name="Failed" href=${link("/failures", { since: SINCE[overview ? overview.range : "hour"] })}
       value=${overview ? share : none}
-        note=${overview ? `${format.count(overview.totals.failed)} of ${format.count(overview.totals.pages)}` : ""} />
+        note=${overview ? `${format.count(overview.totals.failed)} of ${format.count(overview.totals.pages)}` : ""}
+          line=${lines.failed} color="c5" />
     <${Tile} name="Half of pages take" value=${overview ? format.duration(overview.totals.p50Ms) : none}
-      note=${overview ? `95 % in ${format.duration(overview.totals.p95Ms)}` : ""} />
+      note=${overview ? `95 % in ${format.duration(overview.totals.p95Ms)}` : ""} line=${lines.p50Ms} />
     <${Tile} name="Sessions" href=${link("/sessions")} value=${show(now.sessions)}
       note=${now.browsers !== null && now.browsers !== undefined ? format.plural(now.browsers, "page browser") : ""}
-        line=${line("sessions")} />
+        line=${lines.sessions} />
     ${all ? html`<${Tile} name="Memory" href=${link("/workers")} value=${show(now.memoryBytes, format.bytes)}
           note=${now.workers ? format.plural(now.workers.filter((worker) => worker.state !== "dead").length,
-                "worker") : ""} line=${line("memoryBytes")}
+                "worker") : ""} line=${lines.memoryBytes}
                   tone=${now.workers && !now.workers.some((worker) => worker.state === "live") ? "bad" : ""} />` : null}
   </div>`;
 }
 
-function Tile({ name, value, exact, note, line, href, tone }) {
+function Tile({ name, value, exact, note, line, color, href, tone }) {
   const body = html`<span class="tile-name">${name}</span>
     <span class="tile-value" title=${exact !== undefined && exact !== null ? format.count(exact) : undefined}>${value}
-      </span><span class="tile-note">${note}</span>${line ? html`<${Spark} values=${line} />` : null}`;
+      </span><span class="tile-note">${note}</span><${Spark} values=${line} color=${color} />`;
   return href ? html`<a class=${cls("tile", tone)} href=${href}>${body}</a>`
     : html`<div class=${cls("tile", tone)}>${body}</div>`;
 }

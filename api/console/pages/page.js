@@ -1,6 +1,6 @@
 // One page of a job: what was made of it, how it went, how it has changed.
 import { html, cls, useMemo, useState } from "../lib/ui.js";
-import { callOk, get } from "../lib/api.js";
+import { callOk, get, post } from "../lib/api.js";
 import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
 import { throughAll } from "../lib/bulk.js";
@@ -18,6 +18,7 @@ export default function PageOfJob({ one, two }) {
   const [query, change] = useQuery();
   const [ended, setEnded] = useState(false);
   const [asking, ask] = useState(false);
+  const [replaying, setReplaying] = useState(false);
   const job = useData((signal) => get(base, {}, signal), [one]);
   const page = useData(async (signal) => {
     const found = await get(`${base}/pages/${encodeURIComponent(two)}`, {}, signal);
@@ -52,8 +53,8 @@ export default function PageOfJob({ one, two }) {
     <${Trouble} error=${page.error} retry=${page.reload} />`;
   if (!it) return html`<${Head} title="Page" back=${back} /><${Card}><${Loading} rows=${8} /><//>`;
   const words = explain(it.code);
-  const replay = async () => {
-    const { pages } = await throughAll("/jobs/replay", { ids: [one] });
+  const replay = async (read) => {
+    const { pages } = await read();
     store.notify(`${format.plural(pages, "page")} put back.`);
     setEnded(false);
     page.reload();
@@ -62,6 +63,12 @@ export default function PageOfJob({ one, two }) {
   const title = (document_ && document_.metadata && typeof document_.metadata.title === "string"
       && document_.metadata.title) || it.url || "Page";
   return html`<${Head} title=${title} back=${back} note=${html`<${Status} value=${it.status} />`}>
+      ${it.status === "failed" && mayChange() && job.data && job.data.failed > 1 && job.data.status !== "cancelled"
+        ? html`<${Button} icon="replay" busy=${replaying} onClick=${async () => {
+    setReplaying(true);
+    await replay(() => post(`${base}/pages/${encodeURIComponent(two)}/replay`)).catch((error) => store.notify(error.message, "bad"));
+    setReplaying(false);
+  }}>Replay this page<//>` : null}
       ${it.status === "failed" && job.data && mayChange()
         ? html`<${Button} icon="replay" title="Tries all failed pages of the job again" onClick=${async () => {
     await job.reload();
@@ -71,7 +78,7 @@ export default function PageOfJob({ one, two }) {
         : null}
     <//>
     ${asking ? html`<${Confirm} title=${`Replay ${format.plural(job.data.failed, "failed page")}?`} verb="Replay"
-          run=${replay} onClose=${() => ask(false)}>
+          run=${() => replay(() => throughAll("/jobs/replay", { ids: [one] }))} onClose=${() => ask(false)}>
       <p>${job.data.failed === 1 ? "It is tried again."
         : "All failed pages of the job are tried again, this one among them."}</p><//>` : null}
     ${it.code || it.error ? html`<div class="trouble" role="alert"><div>

@@ -1,12 +1,15 @@
-// What a team used: credits by day, kind and key, model tokens by month, and how near it is to its limits.
+// What a team used: credits by day, kind and key, model tokens by month, and how near it is to its limits. Operators who
+// look at all teams see what each used first.
 import { html, useMemo } from "../lib/ui.js";
 import { get } from "../lib/api.js";
-import { useQuery } from "../lib/router.js";
+import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
 import { kindName } from "../lib/words.js";
+import { csv } from "../lib/download.js";
 import * as format from "../lib/format.js";
 import { Card, Empty, Head, Loading, Segments, Trouble } from "../parts/basics.js";
 import { Chart, Meter } from "../parts/chart.js";
+import { Download } from "../parts/download.js";
 import { Table } from "../parts/table.js";
 import { useActing } from "../parts/team.js";
 
@@ -19,18 +22,48 @@ export default function Usage() {
   const [query, change] = useQuery();
   const days = ["7", "30", "90"].includes(query.days) ? query.days : "30";
   const by = query.by === "key" ? "key" : "kind";
-  const acting = useActing(query.team, (team) => change({ team }));
+  const acting = useActing(query.team, (team) => change({ team }), "What this team used by kind and key, and its limits.");
   const usage = useData((signal) => (acting.id ? get("/usage", { days, ...acting.query },
         signal) : Promise.resolve(null)), [days, acting.id], { every: 30_000 });
   const head = html`<${Head} title="Usage">
       <${Segments} label="Days" at=${days} options=${[["7", "7 days"], ["30", "30 days"], ["90", "90 days"]]}
         onChange=${(value) => change({ days: value === "30" ? "" : value })} /><//>
     ${acting.field ? html`<${Card}><div class="form">${acting.field}</div><//>` : null}`;
-  if (!acting.id) return head;
+  if (!acting.id) return html`${head}<${OfTeams} days=${Number(days)} />`;
   if (usage.error) return html`${head}<${Trouble} error=${usage.error} retry=${usage.reload} />`;
   if (!usage.data) return html`${head}<${Card}><${Loading} rows=${6} /><//>`;
   return html`${head}<${Shown} usage=${usage.data} days=${Number(days)} by=${by}
       onBy=${(value) => change({ by: value === "kind" ? "" : value })} />`;
+}
+
+/// What goes into a file of credits: a line for each day and thing that used any.
+const fileOf = (list, field, of, nameOf) => ({ name: `credits-by-${of}.csv`, type: "text/csv",
+  parts: [csv([["day", of, "credits"], ...list.flatMap((day) => Object.entries(day[field] || {})
+    .map(([id, credits]) => [day.day, nameOf(id), credits]))])] });
+
+const CREDITS_FILE = "Credits of each day as a table for spreadsheets (CSV)";
+
+/// All teams beside each other.
+function OfTeams({ days }) {
+  const usage = useData((signal) => get("/usage/teams", { days }, signal), [days], { every: 60_000 });
+  const shown = useMemo(() => usage.data && byDay(usage.data.days, days, "byTeam"), [usage.data, days]);
+  if (usage.error && !usage.data) return html`<${Trouble} error=${usage.error} retry=${usage.reload} />`;
+  if (!shown) return html`<${Card}><${Loading} rows=${6} /><//>`;
+  const nameOf = (id) => usage.data.teams[id] || format.shortId(id);
+  const { series, points, rows, total } = shown;
+  return html`<${Trouble} error=${usage.error} retry=${usage.reload} />
+    <${Chart} title="Credits by day" note="days of UTC, all teams" kind="stack" integers daily points=${points}
+      series=${series.map((id, at) => ({ name: id === "*" ? "Others" : rows.length ? nameOf(id) : "All teams", color: COLORS[at] }))}
+        sayExact=${format.count} />
+    <${Card} title="Credits by team" flush actions=${rows.length ? html`<${Download} title=${CREDITS_FILE}
+        make=${async () => fileOf(usage.data.days, "byTeam", "team", nameOf)}>CSV<//>` : null}>
+      <${Table} label="Credits by team" rows=${rows} id=${(row) => row.id}
+        empty=${html`<${Empty} title="Nothing was used in this time" />`} columns=${[
+    { name: "Team", kind: "lead", cell: (row) => html`<a class="row-link"
+        href=${link("/usage", { team: row.id, days: days === 30 ? "" : days })}>${nameOf(row.id)}</a>` },
+    { name: "Credits", numeric: true, cell: (row) => format.count(row.sum) },
+    { name: "Share", numeric: true, cell: (row) => format.percent(row.sum, total) },
+  ]} /><//>`;
 }
 
 function Shown({ usage, days, by, onBy }) {
@@ -58,7 +91,8 @@ function Shown({ usage, days, by, onBy }) {
     <div class="grid-2">
       <${Card} title="Where credits went" flush
         actions=${html`<${Segments} label="Credits by" at=${by} options=${[["kind", "By kind"], ["key", "By key"]]}
-              onChange=${onBy} />`}>
+              onChange=${onBy} />${rows.length ? html`<${Download} title=${CREDITS_FILE}
+                  make=${async () => fileOf(usage.days, by === "key" ? "byKey" : "byKind", by, nameOf)}>CSV<//>` : null}`}>
         <${Table} label="Credits" rows=${rows} id=${(row) => row.id}
           empty=${html`<${Empty} title="Nothing was used in this time" />`} columns=${[
     { name: by === "key" ? "Key" : "Kind", cell: (row) => nameOf(row.id) },

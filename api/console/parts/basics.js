@@ -314,3 +314,17 @@ export function Fold({ title, children, open, count }) {
     ${shown ? html`<div class="fold-body">${children}</div>` : null}
   </details>`;
 }
+
+/// Typing changes the address once it rests, and does not fill the history.
+export function Typed({ label, placeholder, value, onChange }) {
+  const [text, setText] = useState(value || "");
+  useEffect(() => setText(value || ""), [value]);
+  useEffect(() => {
+    if (text.trim() === (value || "")) return undefined;
+    const timer = setTimeout(() => onChange(text.trim()), 350);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<input class="input" type="search" aria-label=${label} placeholder=${placeholder} spellcheck="false"
+      value=${text} onInput=${(event) => setText(event.target.value)}
+        onKeyDown=${(event) => event.key === "Enter" && onChange(text.trim())} />`;
+}

@@ -121,7 +121,9 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
     setAt(Math.min(last, Math.max(0, to)));
   };
   const picked = at === null ? null : points[at];
-  const shown = picked || points[points.length - 1];
+  // A gauge of the minute that runs is not written yet: the latest that is known stands there.
+  const values = series.map((_, i) => (picked || points.findLast((point) => point.values[i] !== null
+    && point.values[i] !== undefined) || { values: [] }).values[i]);
   const described = picked ? `${sayTime(picked.at)}: ${series.map((one,
             i) => `${one.name} ${sayExact(picked.values[i])}${unit}`).join(", ")}` : "";
 
@@ -158,11 +160,11 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
                           cy=${shape.y(picked.values[i])} r="3.5" />`))}</g>` : null}
         </svg>` : html`<div class="plot-room"></div>`}
       </div>
-      <div class="legend"><span class="legend-time">${shown ? (picked ? sayTime(picked.at) : "Latest") : ""}</span>
+      <div class="legend"><span class="legend-time">${picked ? sayTime(picked.at) : points.length ? "Latest" : ""}</span>
         ${series.map((one, i) => html`
               <span class="legend-item" key=${one.name}><span class=${cls("swatch", `back-${one.color}`)}></span>
-                ${one.name}<strong class="num">${shown ? sayExact(shown.values[i]) : format.DASH}
-                  ${shown && shown.values[i] !== null && shown.values[i] !== undefined ? unit : ""}</strong></span>`)}
+                ${one.name}<strong class="num">${sayExact(values[i])}
+                  ${values[i] === null || values[i] === undefined ? "" : unit}</strong></span>`)}
                     </div>`}
       <span class="hidden" role="status" id=${`${id}-said`}>${described}</span>
     </div>
@@ -210,15 +212,25 @@ function stack(points, series, shape) {
   });
 }
 
-/// A line without axes beside a number.
-export function Spark({ values, color = "c1" }) {
-  const most = Math.max(1, ...values.map((value) => value || 0));
-  if (values.length < 2) return html`<svg class="spark" viewBox="0 0 100 28" aria-hidden="true"></svg>`;
-  const d = values.map((value,
-      i) => `${i ? "L" : "M"}${((i / (values.length - 1)) * 100).toFixed(1)},${(26 - ((value || 0) / most) * 24).toFixed(1)}`).join("");
+/// A line without axes beside a number. What is not known is a gap; where nothing is, the line is level.
+export function Spark({ values: given, color = "c1" }) {
+  const isKnown = (value) => value !== null && value !== undefined;
+  const some = given.some(isKnown) ? given : [0];
+  const values = some.length > 1 ? some : [some[0], some[0]];
+  const most = Math.max(1, ...values.filter(isKnown));
+  const x = (at) => ((at / (values.length - 1)) * 100).toFixed(1);
+  const runs = [];
+  values.forEach((value, at) => {
+    if (!isKnown(value)) return;
+    if (at === 0 || !isKnown(values[at - 1])) runs.push([]);
+    runs[runs.length - 1].push([at, (26 - (value / most) * 24).toFixed(1)]);
+  });
+  // One value by itself is drawn as wide as the line is thick.
+  const line = (run) => `M${run.map(([at, y]) => `${x(at)},${y}`).join("L")}h.010`;
+  const area = (run) => `${line(run)}V28H${x(run[0][0])}Z`;
   return html`<svg class="spark" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
-      <path class=${`area-fill fill-${color}`} d=${`${d}L100,28L0,28Z`} />
-      <path class=${`line stroke-${color}`} d=${d} vector-effect="non-scaling-stroke" /></svg>`;
+      <path class=${`area-fill fill-${color}`} d=${runs.map(area).join("")} />
+      <path class=${`line stroke-${color}`} d=${runs.map(line).join("")} vector-effect="non-scaling-stroke" /></svg>`;
 }
 
 /// How much of a limit is used, as a bar with its words.

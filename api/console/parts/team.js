@@ -7,8 +7,8 @@ import { Button, Card, Confirm, Dialog, Field, Trouble } from "./basics.js";
 
 /// The team that something is done as: the signed-in one's own, the one that is looked at, or one that is picked here
 /// because all are looked at. Where there is only one, it is that. A page whose address says the team gives what it says,
-/// and hears of what is picked: links from it, and a reload, keep the team.
-export function useActing(said, onPick) {
+/// and hears of what is picked: links from it, and a reload, keep the team. `hint` says what the team is needed for.
+export function useActing(said, onPick, hint = "It is done as this team, and counted as its own.") {
   const { team, teams, me } = useStore();
   const [own, setOwn] = useState("");
   const picked = (onPick ? said : own) || (teams.length === 1 ? teams[0].id : "");
@@ -16,8 +16,8 @@ export function useActing(said, onPick) {
   const asks = seesAll() && !team;
   const id = !seesAll() ? me.team.id : team || picked;
   const field = asks ? html`
-    <${Field} label="As team" hint="Everything is counted by team.">
-      <select class="select" required value=${picked} onChange=${(event) => pick(event.target.value)}>
+    <${Field} label="As team" hint=${hint}>
+      <select class="select acting" required value=${picked} onChange=${(event) => pick(event.target.value)}>
     <option value="">Choose a team</option>
     ${teams.map((one) => html`
           <option key=${one.id} value=${one.id} selected=${one.id === picked}>${one.name}</option>`)}</select>

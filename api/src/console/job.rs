@@ -14,7 +14,7 @@ use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
 use weir_shared::store::accounts::keys;
-use weir_shared::store::console::pages::{self as page_lists, After, START};
+use weir_shared::store::console::pages::{self as page_lists, After, START, Wanted};
 use weir_shared::store::work::jobs::{self, JobRow, JobSpec};
 use weir_shared::store::work::{crawls, maps, pages, tasks, webhooks};
 use weir_shared::time::Timestamp;
@@ -173,6 +173,7 @@ struct Replayed {
 #[serde(deny_unknown_fields, default)]
 struct PageQuery {
     status: Option<String>,
+    url: Option<String>,
     cursor: Option<String>,
     limit: Option<i64>,
 }
@@ -196,6 +197,7 @@ pub fn doc_pages() -> Operation {
     let text = "In the order of the request; failed ones in that of their failure, queued ones in that in which they are taken.";
     listed(Operation::new(Group::Console, "consoleListPages", "Pages of a job", text))
         .query("status", json!({"type": "string"}), "queued, running, done, failed or cancelled.")
+        .query("url", json!({"type": "string"}), "Only pages with this in their address, in the order of the request.")
         .answer::<Pages>("The pages.")
 }
 
@@ -345,7 +347,7 @@ async fn asked_scrape(
 
 async fn asked_batch(app: &App, job: &JobRow, mut options: Map<String, Value>) -> ApiResult<Asked> {
     let mut hidden = without_headers(&mut options, "");
-    let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
+    let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, Wanted::default(), START, URLS_SHOWN).await?;
     hidden.extend(pages.iter().find(|page| page.has_user).map(|_| "urls".to_owned()));
     let urls: Vec<Value> = pages.into_iter().map(|page| page.url.into()).collect();
     let mut body = Map::new();
@@ -493,7 +495,8 @@ pub async fn pages(app: AppData, request: HttpRequest, id: Path<String>) -> ApiR
     let after = not_empty(query.cursor.as_deref()).map_or(Some(START), read_place).ok_or_else(wrong)?;
     let limit = limit(query.limit)?;
     let job = load(&app, &viewer, path_id(&id)?).await?;
-    let (rows, next) = page_lists::list(&app.db, job.id, job.team_id, state, after, limit).await?;
+    let wanted = Wanted { state, part: not_empty(query.url.as_deref()) };
+    let (rows, next) = page_lists::list(&app.db, job.id, job.team_id, wanted, after, limit).await?;
     let pages = rows.into_iter().map(Page::from).collect();
     Ok(HttpResponse::Ok().json(Pages { pages, next: next.map(place) }))
 }

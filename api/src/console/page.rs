@@ -14,11 +14,12 @@ use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::StoreError;
 use weir_shared::store::console::history;
 use weir_shared::store::work::documents;
+use weir_shared::store::work::page::replay::Replay;
 use weir_shared::store::work::pages::{self, PageRow};
 
 use super::body;
 use super::job::{any_object, iso, load};
-use super::jobs::of_teams;
+use super::jobs::{Done, of_teams, replay_page};
 use super::session::enter;
 use super::wire::Page;
 use crate::app::{App, AppData};
@@ -137,6 +138,13 @@ pub fn doc_history() -> Operation {
     let text = "Scrapes and batches of the same address by the same team that are still kept, newest first.";
     of_teams(Operation::new(Group::Console, "consoleGetHistory", "History of a page", text))
         .answer::<History>("The scrapes.")
+}
+
+/// `POST /console/api/jobs/{id}/pages/{page}/replay` in the API's document.
+pub fn doc_replay() -> Operation {
+    let text = "Puts this page back into the queue, if it has failed; other pages of its job stay as they are.";
+    of_teams(Operation::new(Group::Console, "consoleReplayPage", "Replay a page", text))
+        .answer::<Done>("Whether it was put back.")
 }
 
 async fn load_page(app: &App, request: &HttpRequest, path: &(String, String)) -> ApiResult<PageRow> {
@@ -261,6 +269,17 @@ fn picture(uri: &str) -> Option<(&'static str, Vec<u8>)> {
     let (kind, text) = rest.split_once(";base64,")?;
     let kind = ["image/png", "image/jpeg"].into_iter().find(|known| *known == kind)?;
     Some((kind, base64::engine::general_purpose::STANDARD.decode(text).ok()?))
+}
+
+/// `POST /console/api/jobs/{id}/pages/{page}/replay`.
+///
+/// # Errors
+/// Those of [`enter`], 404.
+pub async fn replay(app: AppData, request: HttpRequest, path: Path<(String, String)>) -> ApiResult<HttpResponse> {
+    body::no_query(&request)?;
+    let page = load_page(&app, &request, &path).await?;
+    let done = usize::from(replay_page(&app, page.id).await? == Replay::Queued);
+    Ok(HttpResponse::Ok().json(Done { done, skipped: 1 - done, pages: done, next: None }))
 }
 
 /// `GET /console/api/jobs/{id}/pages/{page}/history`.

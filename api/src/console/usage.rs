@@ -1,5 +1,5 @@
 //! `/console/api/usage`: credits by day, kind and key from the ledger, model tokens by month, and limits with what is used
-//! of them.
+//! of them; and below `/teams` the credits of all teams.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::accounts::teams::TeamRow;
+use weir_shared::ids::TeamId;
+use weir_shared::store::accounts::teams::{self, TeamRow};
 use weir_shared::store::accounts::{credits, keys, model_usage, rates};
 use weir_shared::store::console::usage::{self, DAY_MS};
 use weir_shared::store::sessions;
@@ -94,12 +95,84 @@ struct Limit {
     limit: i64,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleUsageOfTeams")]
+struct OfTeams {
+    /// One a day (UTC), oldest first; days without use are there with 0.
+    days: Vec<DayOfTeams>,
+    /// The names of the teams that used anything, by their id.
+    teams: BTreeMap<TeamId, String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleUsageDayOfTeams")]
+struct DayOfTeams {
+    /// YYYY-MM-DD.
+    day: String,
+    credits: i64,
+    by_team: BTreeMap<TeamId, i64>,
+}
+
 /// `GET /console/api/usage` in the API's document.
 pub fn doc() -> Operation {
     let text = "What a team used, by day, kind and key, and how near it is to its limits. Operators name the team.";
     of_teams(Operation::new(Group::Console, "consoleUsage", "Usage", text))
         .query("days", json!({"type": "integer", "minimum": 1, "maximum": MOST_DAYS}), "30 unless given.")
         .answer::<Usage>("The usage.")
+}
+
+/// `GET /console/api/usage/teams` in the API's document.
+pub fn doc_teams() -> Operation {
+    let text = "What each team used, by day. For operators.";
+    of_teams(Operation::new(Group::Console, "consoleUsageOfTeams", "Usage of all teams", text))
+        .query("days", json!({"type": "integer", "minimum": 1, "maximum": MOST_DAYS}), "30 unless given.")
+        .answer::<OfTeams>("The usage.")
+}
+
+/// The days that a query asks for.
+///
+/// # Errors
+/// 400.
+fn days_of(query: &Query) -> ApiResult<i64> {
+    let count = query.days.unwrap_or(DAYS);
+    if (1..=MOST_DAYS).contains(&count) {
+        Ok(count)
+    } else {
+        Err(ApiError::new(ErrorCode::BadRequest, format!("days: allowed are 1 to {MOST_DAYS}")))
+    }
+}
+
+/// Days of UTC up to today.
+struct Days {
+    first: i64,
+    today: i64,
+}
+
+impl Days {
+    /// The last so many.
+    fn last(count: i64, now: Timestamp) -> Self {
+        let today = now.0.div_euclid(DAY_MS);
+        Self { first: today - count + 1, today }
+    }
+
+    /// Their names, oldest first.
+    fn names(&self) -> impl Iterator<Item = String> {
+        (self.first..=self.today).map(|day| Timestamp(day * DAY_MS).to_iso().chars().take(10).collect())
+    }
+
+    fn from(&self) -> Timestamp {
+        Timestamp(self.first * DAY_MS)
+    }
+
+    fn to(&self) -> Timestamp {
+        Timestamp((self.today + 1) * DAY_MS)
+    }
+
+    /// The place of a day among them.
+    fn place(&self, day: i64) -> Option<usize> {
+        usize::try_from(day - self.first).ok()
+    }
 }
 
 /// `GET /console/api/usage`.
@@ -109,10 +182,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let viewer = enter(&app, &request).await?;
     let query: Query = body::query(&request)?;
-    let count = query.days.unwrap_or(DAYS);
-    if !(1..=MOST_DAYS).contains(&count) {
-        return Err(ApiError::new(ErrorCode::BadRequest, format!("days: allowed are 1 to {MOST_DAYS}")));
-    }
+    let count = days_of(&query)?;
     let team = viewer.one_team()?.clone();
     let work = app.clone();
     let usage = app.beside_database(async move { read(&work, &team, count).await }).await?;
@@ -121,13 +191,10 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
 
 async fn read(app: &App, team: &TeamRow, count: i64) -> ApiResult<Usage> {
     let now = app.db.now();
-    let today = now.0.div_euclid(DAY_MS);
-    let first = today - count + 1;
-    let name = |day: i64| Timestamp(day * DAY_MS).to_iso().chars().take(10).collect::<String>();
-    let mut days: Vec<Day> = (first..=today).map(|day| Day { day: name(day), ..Day::default() }).collect();
-    let (from, to) = (Timestamp(first * DAY_MS), Timestamp((today + 1) * DAY_MS));
-    for row in usage::by_day(&app.db, team.id, from, to).await? {
-        let Some(day) = usize::try_from(row.day - first).ok().and_then(|n| days.get_mut(n)) else { continue };
+    let range = Days::last(count, now);
+    let mut days: Vec<Day> = range.names().map(|day| Day { day, ..Day::default() }).collect();
+    for row in usage::by_day(&app.db, team.id, range.from(), range.to()).await? {
+        let Some(day) = range.place(row.day).and_then(|n| days.get_mut(n)) else { continue };
         day.credits += row.credits;
         *day.by_kind.entry(row.kind).or_default() += row.credits;
         *day.by_key.entry(row.key).or_default() += row.credits;
@@ -151,6 +218,41 @@ async fn read(app: &App, team: &TeamRow, count: i64) -> ApiResult<Usage> {
         balance: Balance { granted: account.granted, used: account.used, reserved: account.reserved, left },
         limits: limits(app, team, now).await?,
     })
+}
+
+/// `GET /console/api/usage/teams`.
+///
+/// # Errors
+/// Those of [`enter`], 400, 403 for a team.
+pub async fn of_all(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    viewer.only_operators()?;
+    let query: Query = body::query(&request)?;
+    let count = days_of(&query)?;
+    let scope = viewer.scope();
+    let work = app.clone();
+    let usage = app.beside_database(async move { read_all(&work, scope, count).await }).await?;
+    Ok(HttpResponse::Ok().json(usage))
+}
+
+/// Team by team, as the ledger's index has them.
+async fn read_all(app: &App, scope: Option<TeamId>, count: i64) -> ApiResult<OfTeams> {
+    let range = Days::last(count, app.db.now());
+    let mut days: Vec<DayOfTeams> = range.names().map(|day| DayOfTeams { day, ..DayOfTeams::default() }).collect();
+    let mut named = BTreeMap::new();
+    for team in teams::list(&app.db).await?.into_iter().filter(|team| scope.is_none_or(|one| one == team.id)) {
+        let rows = usage::by_day(&app.db, team.id, range.from(), range.to()).await?;
+        if rows.is_empty() {
+            continue;
+        }
+        for row in rows {
+            let Some(day) = range.place(row.day).and_then(|n| days.get_mut(n)) else { continue };
+            day.credits += row.credits;
+            *day.by_team.entry(team.id).or_default() += row.credits;
+        }
+        named.insert(team.id, team.name);
+    }
+    Ok(OfTeams { days, teams: named })
 }
 
 /// The team's limits, with what is used of them at the moment.

@@ -138,6 +138,18 @@ function answers(responses) {
 /// A word of a shell that means itself.
 const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+/// Copies what a node says, or leaves it selected where the browser does not let a page copy. Over plain HTTP there is no
+/// clipboard but that of the selection.
+async function copied(node) {
+  try {
+    await navigator.clipboard.writeText(node.textContent);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(node);
+    return document.execCommand("copy");
+  }
+}
+
 /// The form that tries an operation.
 function tryForm(verb, path, operation) {
   const form = make("form", { class: "try" });
@@ -195,9 +207,8 @@ function tryForm(verb, path, operation) {
     line.textContent = words.filter(Boolean).join(" ");
   }
   const copy = make("button", { type: "button", class: "plain", onclick: async () => {
-    await navigator.clipboard.writeText(line.textContent);
-    copy.textContent = "Copied";
-    setTimeout(() => { copy.textContent = "Copy"; }, 1500);
+    copy.textContent = await copied(line) ? "Copied" : "Selected: copy it";
+    setTimeout(() => { copy.textContent = "Copy"; }, 3000);
   } }, "Copy");
 
   const send = make("button", { class: "primary" }, "Send");
@@ -252,7 +263,8 @@ function operationNode(verb, path, operation) {
 }
 
 function openNamed() {
-  const node = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  // Operations' names need no coding; an address that somebody typed may be none that can be decoded.
+  const node = document.getElementById(location.hash.slice(1));
   if (node && node.classList.contains("operation")) {
     node.open = true;
     node.scrollIntoView();
@@ -287,17 +299,22 @@ function show(text) {
     });
     links.push({ head, group });
   }
+  const none = make("p", { class: "none", role: "status", hidden: true }, "No operation has these words.");
+  byId("list").append(none);
   byId("filter").addEventListener("input", () => {
     const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const { head, group } of links) {
       for (const entry of group) entry.link.hidden = !words.every((word) => entry.words.includes(word));
       head.hidden = group.every((entry) => entry.link.hidden);
     }
+    none.hidden = links.some(({ head }) => !head.hidden);
   });
   openNamed();
 }
 
+addEventListener("keydown", (event) => event.key === "Escape" && setMenu(false));
 byId("menu").addEventListener("click", () => setMenu(!byId("side").classList.contains("open")));
 addEventListener("hashchange", openNamed);
 fetch("openapi.json").then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(`status ${answer.status}`)))).then(show)
-  .catch((error) => { byId("state").textContent = `The document cannot be read: ${error.message}`; });
+  .catch((error) => byId("main").replaceChildren(make("p", { role: "alert" }, `The document cannot be read: ${error.message}. `,
+    make("button", { type: "button", class: "plain", onclick: () => location.reload() }, "Try again"))));

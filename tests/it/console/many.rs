@@ -95,10 +95,13 @@ both_databases! {
             format!("/jobs/{large}/pages?status=done"),
             format!("/jobs/{large}/pages?status=cancelled"),
             format!("/jobs/{large}/pages?status=queued"),
+            format!("/jobs/{large}/pages?url=site.test/99"),
+            format!("/jobs/{large}/pages?url=nowhere&status=failed"),
             format!("/jobs/{large}"),
             "/failures".to_owned(),
             "/failures?since=7d".to_owned(),
             format!("/usage?team={team}"),
+            "/usage/teams".to_owned(),
             "/overview?range=week".to_owned(),
             "/sessions".to_owned(),
         ] {

@@ -22,17 +22,29 @@ pub struct After {
 /// Before everything.
 pub const START: After = After { at: i64::MIN, idx: -1 };
 
+/// Which pages of a job; `None` means any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    pub state: Option<PageState>,
+    /// A part of their address, in letters of either case. A name and a password in an address are not looked at.
+    pub part: Option<&'a str>,
+}
+
 /// Pages of a job after a place, and where to go on; `None`: there are no more. Failed ones come in the order of their
-/// failure, waiting ones in that in which they are taken, the others in the order of the request. There may be fewer than
-/// `limit` while there are more to come.
+/// failure, waiting ones in that in which they are taken, the others, and those that are looked for by their address, in the
+/// order of the request. There may be fewer than `limit` while there are more to come.
 pub async fn list(
     db: &Db,
     job: JobId,
     team: TeamId,
-    state: Option<PageState>,
+    wanted: Wanted<'_>,
     after: After,
     limit: i64,
 ) -> StoreResult<(Vec<PageRow>, Option<After>)> {
+    let Wanted { state, part } = wanted;
+    if part.is_some() {
+        return in_order(db, job, wanted, after, limit).await;
+    }
     const FAILED: &str = select_page!(
         "WHERE job_id = $1 AND state = ",
         PageState::Failed.sql(),
@@ -50,21 +62,20 @@ pub async fn list(
     );
     let rows: Vec<Columns> = match state {
         Some(PageState::Failed) => on_pool!(db, |pool| {
-            sqlx::query_as(FAILED).bind(job).bind(after.at).bind(after.idx).bind(limit).fetch_all(pool).await?
+            sqlx::query_as(FAILED).bind(job).bind(after.at).bind(after.idx).bind(limit + 1).fetch_all(pool).await?
         }),
         Some(PageState::Queued) => on_pool!(db, |pool| {
-            sqlx::query_as(QUEUED).bind(job).bind(after.at).bind(after.idx).bind(limit).fetch_all(pool).await?
+            sqlx::query_as(QUEUED).bind(job).bind(after.at).bind(after.idx).bind(limit + 1).fetch_all(pool).await?
         }),
         Some(PageState::Running) => on_pool!(db, |pool| {
-            sqlx::query_as(RUNNING).bind(job).bind(team).bind(after.idx).bind(limit).fetch_all(pool).await?
+            sqlx::query_as(RUNNING).bind(job).bind(team).bind(after.idx).bind(limit + 1).fetch_all(pool).await?
         }),
         Some(PageState::Done | PageState::Cancelled) | None => {
-            return in_order(db, job, state, after, limit).await;
+            return in_order(db, job, wanted, after, limit).await;
         }
     };
-    let rows: Vec<PageRow> = rows.into_iter().map(row).collect::<StoreResult<_>>()?;
-    let is_full = rows.len() as i64 == limit;
-    let next = match (rows.last().filter(|_| is_full), state) {
+    let (rows, is_more) = up_to(limit, rows)?;
+    let next = match (rows.last().filter(|_| is_more), state) {
         (Some(last), Some(PageState::Failed)) => {
             Some(After { at: last.finished_at.unwrap_or(Timestamp(0)).0, idx: last.idx })
         }
@@ -75,17 +86,37 @@ pub async fn list(
     Ok((rows, next))
 }
 
+/// So many of the rows that were found, and whether there was one more: a full list may be the end.
+fn up_to(limit: i64, found: Vec<Columns>) -> StoreResult<(Vec<PageRow>, bool)> {
+    let is_more = found.len() as i64 > limit;
+    let rows = found.into_iter().take(usize::try_from(limit).unwrap_or(0)).map(row).collect::<StoreResult<_>>()?;
+    Ok((rows, is_more))
+}
+
 async fn run_at(db: &Db, page: PageId) -> StoreResult<i64> {
     const SQL: &str = "SELECT run_at FROM page WHERE id = $1";
     let found: Option<(i64,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
     Ok(found.map_or(i64::MAX, |row| row.0))
 }
 
+/// The pattern of SQL for texts that hold this one.
+fn holding(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in part.chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
+}
+
 /// In the order of the request, some thousands at a time.
 async fn in_order(
     db: &Db,
     job: JobId,
-    state: Option<PageState>,
+    wanted: Wanted<'_>,
     after: After,
     limit: i64,
 ) -> StoreResult<(Vec<PageRow>, Option<After>)> {
@@ -93,21 +124,30 @@ async fn in_order(
         "WHERE id IN (SELECT id FROM (SELECT id, state, idx FROM page WHERE job_id = $1 AND idx > $2 ORDER BY idx LIMIT \
          $5) AS next WHERE $3 IS NULL OR state = $3 ORDER BY idx LIMIT $4) ORDER BY idx"
     );
+    // Whether one with an "@" is meant is told below, by what is shown of it: its password is not to be guessed at.
+    const OF_ADDRESS: &str = select_page!(
+        "WHERE id IN (SELECT id FROM (SELECT id, state, idx, url FROM page WHERE job_id = $1 AND idx > $2 ORDER BY idx \
+         LIMIT $5) AS next WHERE ($3 IS NULL OR state = $3) AND (LOWER(url) LIKE LOWER($6) ESCAPE '\\' OR url LIKE '%@%') \
+         ORDER BY idx LIMIT $4) ORDER BY idx"
+    );
     const LAST: &str = "SELECT idx FROM page WHERE job_id = $1 AND idx > $2 ORDER BY idx LIMIT 1 OFFSET $3";
     let after = after.idx.max(-1);
+    let pattern = wanted.part.map(holding);
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        sqlx::query_as(SQL)
+        let rows = sqlx::query_as(if pattern.is_some() { OF_ADDRESS } else { SQL })
             .bind(job)
             .bind(after)
-            .bind(state.map(PageState::as_str))
-            .bind(limit)
-            .bind(WINDOW)
-            .fetch_all(pool)
-            .await?
+            .bind(wanted.state.map(PageState::as_str))
+            .bind(limit + 1)
+            .bind(WINDOW);
+        match &pattern {
+            Some(pattern) => rows.bind(pattern).fetch_all(pool).await?,
+            None => rows.fetch_all(pool).await?,
+        }
     });
-    let rows: Vec<PageRow> = rows.into_iter().map(row).collect::<StoreResult<_>>()?;
+    let (mut rows, is_more) = up_to(limit, rows)?;
     let next = match rows.last() {
-        Some(last) if rows.len() as i64 == limit => Some(last.idx),
+        Some(last) if is_more => Some(last.idx),
         _ => {
             let end: Option<(i64,)> = on_pool!(db, |pool| {
                 sqlx::query_as(LAST).bind(job).bind(after).bind(WINDOW - 1).fetch_optional(pool).await?
@@ -115,6 +155,10 @@ async fn in_order(
             end.map(|row| row.0)
         }
     };
+    if let Some(part) = wanted.part.map(str::to_lowercase) {
+        let is_told = |page: &PageRow| !page.has_user && !page.url.contains('@');
+        rows.retain(|page| is_told(page) || page.url.to_lowercase().contains(&part));
+    }
     Ok((rows, next.map(|idx| After { at: 0, idx })))
 }
 
@@ -188,12 +232,49 @@ mod tests {
                 for step in [1, 2, 3, 50] {
                     let (mut seen, mut after) = (Vec::new(), Some(START));
                     while let Some(from) = after {
-                        let (rows, next) = list(&db, job, team, state, from, step).await.unwrap();
+                        let wanted = Wanted { state, part: None };
+                        let (rows, next) = list(&db, job, team, wanted, from, step).await.unwrap();
                         seen.extend(rows.iter().map(|row| row.idx));
                         assert!(next.is_none() || next > Some(from) || state.is_none());
                         after = next;
                     }
                     assert_eq!(seen, expected, "{state:?} {step}");
+                }
+            }
+            for state in [None, Some(PageState::Failed), Some(PageState::Queued)] {
+                let wanted = Wanted { state, part: None };
+                let most = if state.is_some() { 5 } else { 10 };
+                let (rows, next) = list(&db, job, team, wanted, START, most).await.unwrap();
+                assert_eq!((rows.len() as i64, next), (most, None), "a list that ends with its piece says so");
+            }
+            for (n, url) in [(1, "https://shop.test/Kettles/50%_off"), (2, "https://ada:kettle@shop.test/cups")] {
+                let mut tx = db.begin().await.unwrap();
+                on_db!(&mut tx, |conn| {
+                    let rename = sqlx::query("UPDATE page SET url = $2 WHERE id = $1").bind(pages[n]).bind(url);
+                    rename.execute(conn).await.unwrap().rows_affected()
+                });
+                tx.commit().await.unwrap();
+            }
+            for (part, state, expected) in [
+                ("kettle", None, vec![1]),
+                ("KETTLES/50%_OFF", None, vec![1]),
+                ("kettles", Some(PageState::Queued), vec![1]),
+                ("kettles", Some(PageState::Failed), vec![]),
+                ("shop.test", None, vec![1, 2]),
+                ("shop_test", None, vec![]),
+                ("ada", None, vec![]),
+                ("", Some(PageState::Failed), vec![0, 2, 4, 6, 8]),
+            ] {
+                for step in [1, 3, 50] {
+                    let (mut seen, mut after) = (Vec::new(), Some(START));
+                    while let Some(from) = after {
+                        let wanted = Wanted { state, part: Some(part) };
+                        let (rows, next) = list(&db, job, team, wanted, from, step).await.unwrap();
+                        seen.extend(rows.iter().map(|row| row.idx));
+                        assert!(next.is_none_or(|next| next.idx > from.idx), "{part}");
+                        after = next;
+                    }
+                    assert_eq!(seen, expected, "{part} {state:?} {step}");
                 }
             }
             let newest = failures(&db, Some(team), Timestamp(0), None, 2).await.unwrap();
