@@ -226,7 +226,8 @@ pub fn plain(text: &str, most: usize) -> Option<String> {
 /// The text below an element in one line, at most `most` bytes. Elements inside of each other have the same text, so a
 /// long one is not read to its end for each.
 pub fn text_below(dom: &Dom, i: usize, most: usize) -> Option<String> {
-    text_below_within(dom, i, most, &mut usize::MAX)
+    let mut left = usize::MAX;
+    text_below_within(dom, i, most, &mut left)
 }
 
 /// The same, of at most `left` bytes of text, from which it takes what it has looked at.
