@@ -126,6 +126,9 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
         (&["webhooks", "replay", "00000000-0000-0000-0000-000000000000", "--dry-run"][..], 1),
         (&["nonsense"][..], 2),
         (&["team", "set", "tests", "--concurrency", "many"][..], 2),
+        (&["credits", "grant", "--team", "tests", "0"][..], 2),
+        (&["credits", "grant", "--team", "tests", "9223372036854775807"][..], 2),
+        (&["credits", "grant", "--team", "tests", "-1"][..], 1),
         (&["key", "create"][..], 2),
     ] {
         let output = service.try_cli(arguments);

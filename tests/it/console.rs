@@ -494,7 +494,8 @@ both_databases! {
         assert!(!operator.get("/teams").await.text.contains("s3cret"));
         let back = operator.patch(&format!("/teams/{team}"), &json!({ "concurrency": null, "webhookSecret": null })).await.ok();
         assert_eq!((&back["concurrency"], &back["hasWebhookSecret"], &back["rates"]["scrape"]), (&Value::Null, &json!(false), &json!(7)));
-        for wrong in [json!({ "concurrency": 0 }), json!({ "rates": { "lunch": 3 } }), json!({ "webhookSecret": "" }), json!({ "name": "x" })] {
+        for wrong in [json!({ "concurrency": 0 }), json!({ "rates": { "lunch": 3 } }), json!({ "webhookSecret": "" }), json!({ "name": "x" }),
+            json!({ "grantCredits": -51 }), json!({ "grantCredits": i64::MAX })] {
             assert_eq!(operator.patch(&format!("/teams/{team}"), &wrong).await.status, 400, "{wrong}");
         }
         // A team sets its own secret, and its session ends with its key.

@@ -297,10 +297,14 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
         assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "{}", answer.text);
     }
     if is_installed {
-        let broken = site.serve_file("broken.png", "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()).await;
-        let answer = service.post("/v2/scrape", &json!({ "url": broken, "parsers": [{ "type": "image" }] })).await;
-        assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "{}", answer.text);
-        assert!(answer.error().contains("damaged"), "{}", answer.text);
+        // A text is a list of pictures' names to the program, and would be read as what stands in those.
+        let list = format!("{}\n", "file\n".repeat(100)).into_bytes();
+        for (name, bytes) in [("broken.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()), ("list.png", list)] {
+            let broken = site.serve_file(name, "image/png", bytes).await;
+            let answer = service.post("/v2/scrape", &json!({ "url": broken, "parsers": [{ "type": "image" }] })).await;
+            assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "{}", answer.text);
+            assert!(answer.error().contains("damaged"), "{}", answer.text);
+        }
     }
     let answer = service.post("/v2/scrape", &json!({ "url": image })).await;
     assert_eq!((answer.status, answer.code()), (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"), "images are read on demand");

@@ -116,6 +116,29 @@ async fn a_callers_headers_reach_only_the_origin_it_named_whatever_a_page_does()
                 faults.extend(leaks.into_iter().filter(|head| head.contains(SECRET)).map(|h| format!("{name}: {h}")));
             }
         }
+        // What the browser does not hold back.
+        if browser {
+            let socket = sites.foreign.put("/end/socket", "").replacen("http", "ws", 1);
+            let far = sites.foreign.put("/end/worker", "");
+            let worker = format!(
+                "onconnect = ({{ports: [to]}}) => fetch('{far}', {{mode: 'no-cors', credentials: 'include'}})\
+                .catch(() => 0).then(() => to.postMessage(1))"
+            );
+            sites.home.put_file("/worker.js", "text/javascript", &worker);
+            for (name, script) in [
+                ("socket", format!("new WebSocket('{socket}').onclose = done")),
+                ("worker", "new SharedWorker('/worker.js').port.onmessage = done".to_owned()),
+            ] {
+                let html =
+                    format!("{}<script>function done() {{ document.body.id = 'done' }} {script}</script>", text());
+                let body = json!({ "url": sites.home.put(&format!("/behind/{name}"), &html), "headers": headers(),
+                    "actions": [{ "type": "wait", "selector": "#done" }] });
+                let answer = scrape(caller, &body).await;
+                assert_eq!(answer["success"], true, "{name}: {answer}");
+                let heads = sites.foreign.heads(&format!("/end/{name}"));
+                faults.extend(heads.into_iter().map(|head| format!("{name}: {head}")));
+            }
+        }
         for (url, end) in ways {
             let mut body = json!({ "url": url, "headers": headers() });
             if browser {

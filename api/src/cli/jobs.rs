@@ -10,10 +10,11 @@ use weir_shared::store::Db;
 use weir_shared::store::work::crawls;
 use weir_shared::store::work::jobs::{self, JobFilter, JobRow};
 use weir_shared::store::work::pages::{self, AttemptRow, PageRow};
+use weir_shared::texts::counted;
 use weir_shared::time::Timestamp;
 
 use super::database::team_filter;
-use super::output::{Output, counted, or_dash, plain, shorten, table};
+use super::output::{Output, or_dash, plain, shorten, table};
 use super::rows::{crawl_text, done_text, job_json, page_json};
 use super::{replay, watch};
 

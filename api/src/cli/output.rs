@@ -82,12 +82,6 @@ pub fn shorten(text: &str, most: usize) -> String {
     plain(text).chars().take(most.saturating_sub(1)).chain(['\u{2026}']).collect()
 }
 
-/// A number of things, as `1 page` or `2 pages`. The word is one whose plural has an s.
-pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, word: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {word}{ending}")
-}
-
 /// A text on one line, without characters that a terminal obeys or that turn the text around.
 pub fn plain(text: &str) -> String {
     let shown = |c: char| match c {
@@ -113,15 +107,6 @@ mod tests {
     fn long_text_is_shortened() {
         assert_eq!(shorten("abcdef", 4), "abc\u{2026}");
         assert_eq!(shorten("abcd", 4), "abcd");
-    }
-
-    #[test]
-    fn one_thing_is_no_plural() {
-        assert_eq!(
-            [counted(0_i64, "page"), counted(1, "page"), counted(2, "browser session")].join(", "),
-            "0 pages, 1 page, 2 browser sessions"
-        );
-        assert_eq!((counted(1_usize, "blob"), counted(1_u64, "blob")), ("1 blob".to_owned(), "1 blob".to_owned()));
     }
 
     #[test]

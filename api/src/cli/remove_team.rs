@@ -10,9 +10,10 @@ use weir_shared::store::Db;
 use weir_shared::store::accounts::teams::{self, DEFAULT_TEAM};
 use weir_shared::store::db::slices::Slices;
 use weir_shared::store::upkeep::removal::{self, Holdings, Stopped};
+use weir_shared::texts::counted;
 
 use super::database::commit;
-use super::output::{Output, complain, counted, plain, say};
+use super::output::{Output, complain, plain, say};
 
 /// Time between two looks at what is left.
 const PAUSE: Duration = Duration::from_millis(500);

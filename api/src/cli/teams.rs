@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use weir_shared::config::parse_rate;
-use weir_shared::store::accounts::credits::{self, Balance};
+use weir_shared::store::accounts::credits::{self, Balance, Grant, MOST_GRANTED};
 use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
@@ -85,6 +85,11 @@ fn own_rate(text: &str) -> Result<(String, Own<u32>), String> {
     parse_rate(&format!("{bucket}=1")).map(|(bucket, _)| (bucket, Own(None)))
 }
 
+fn amount(text: &str) -> Result<i64, String> {
+    let number = text.parse().ok().filter(|number| *number != 0 && (-MOST_GRANTED..=MOST_GRANTED).contains(number));
+    number.ok_or_else(|| format!("allowed are numbers from -{MOST_GRANTED} to {MOST_GRANTED}, other than 0"))
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Switch {
     On,
@@ -93,13 +98,13 @@ enum Switch {
 
 #[derive(Subcommand)]
 pub enum CreditsCommand {
-    /// Grant credits; a negative number takes some back.
+    /// Grant credits; a negative number takes some back, at most what was granted.
     Grant {
         /// The team.
         #[arg(long)]
         team: String,
         /// How many.
-        #[arg(allow_negative_numbers = true)]
+        #[arg(allow_negative_numbers = true, value_parser = amount)]
         amount: i64,
     },
     /// Show what a team was granted, has used and holds back for running jobs.
@@ -209,8 +214,12 @@ pub async fn run_credits(command: CreditsCommand, db: &Db, is_metered: bool, out
         CreditsCommand::Grant { team, amount } => {
             let row = team_named(db, &team).await?;
             let mut tx = db.begin().await?;
-            let Some(granted) = credits::grant(&mut tx, row.id, amount).await? else {
-                bail!("there is no team named {team}");
+            let granted = match credits::grant(&mut tx, row.id, amount).await? {
+                Grant::Granted(granted) => granted,
+                Grant::OutOfRange { granted } => bail!(
+                    "team {team} was granted {granted} in all, which can be 0 to {MOST_GRANTED}: {amount} more is out of that"
+                ),
+                Grant::NoTeam => bail!("there is no team named {team}"),
             };
             let unknown = || {
                 format!(

@@ -12,7 +12,7 @@ use weir_shared::domain::console::Role;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
 use weir_shared::store::StoreError;
-use weir_shared::store::accounts::credits;
+use weir_shared::store::accounts::credits::{self, Grant, MOST_GRANTED};
 use weir_shared::store::accounts::teams::{self, TeamChange, TeamRow};
 use weir_shared::time::Timestamp;
 
@@ -219,8 +219,8 @@ impl Change {
         if self.webhook_secret.as_ref().is_some_and(|secret| secret.as_ref().is_some_and(|s| !is_secret(s))) {
             return wrong(format!("webhookSecret: allowed are 1 to {SECRET} bytes, and null"));
         }
-        if self.grant_credits.is_some_and(|credits| credits.unsigned_abs() > 1_000_000_000_000) {
-            return wrong("grantCredits: allowed are at most 1,000,000,000,000".to_owned());
+        if self.grant_credits.is_some_and(|credits| !(-MOST_GRANTED..=MOST_GRANTED).contains(&credits)) {
+            return wrong(format!("grantCredits: allowed are -{MOST_GRANTED} to {MOST_GRANTED}"));
         }
         Ok(())
     }
@@ -260,8 +260,15 @@ pub async fn change(app: AppData, request: HttpRequest, id: Path<String>, payloa
         return Err(ApiError::new(ErrorCode::NotFound, "Team not found"));
     }
     let granted = match change.grant_credits {
-        Some(credits) => credits::grant(&mut tx, id, credits).await?,
         None => None,
+        Some(credits) => match credits::grant(&mut tx, id, credits).await? {
+            Grant::Granted(granted) => Some(granted),
+            Grant::OutOfRange { granted } => {
+                let text = format!("grantCredits: {granted} were granted in all, which can be 0 to {MOST_GRANTED}");
+                return Err(ApiError::new(ErrorCode::BadRequest, text));
+            }
+            Grant::NoTeam => return Err(ApiError::new(ErrorCode::NotFound, "Team not found")),
+        },
     };
     match granted {
         // Granted once more they would be twice as many; all else may be changed again to the same.

@@ -7,8 +7,8 @@ use url::Url;
 
 use super::reach::host_of;
 
-/// Which hosts a way out refuses: names in small letters, without a port.
-pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// Which hosts a way out refuses, on which port: names in small letters.
+pub type RefusedHosts = Arc<dyn Fn(&str, u16) -> bool + Send + Sync>;
 
 /// Lists of a caller. Hosts are compared in small letters, names of other scripts in their ASCII form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl SiteRules {
     /// The hosts that a way out for one page refuses; `None`: it needs no rules of its own.
     pub fn refused(&self) -> Option<RefusedHosts> {
         let rules = (!self.blocks_nothing()).then(|| self.clone())?;
-        Some(Arc::new(move |host| !rules.allows_host(host)))
+        Some(Arc::new(move |host, _| !rules.allows_host(host)))
     }
 
     /// These rules and others, of which each blocks.

@@ -141,13 +141,13 @@ impl Issues {
     }
 
     fn too_small(&mut self, path: Path, what: &str, least: Number) {
-        let message = format!("Too small: {} must be at least {least}{}", path_text(&path), unit(what));
+        let message = format!("Too small: {} must be at least {least}{}", path_text(&path), unit(what, &least));
         let issue = Issue::new("too_small", path, message).with("minimum", least);
         self.push(issue.with("type", what).with("inclusive", true));
     }
 
     fn too_big(&mut self, path: Path, what: &str, most: Number) {
-        let message = format!("Too big: {} must be at most {most}{}", path_text(&path), unit(what));
+        let message = format!("Too big: {} must be at most {most}{}", path_text(&path), unit(what, &most));
         let issue = Issue::new("too_big", path, message).with("maximum", most);
         self.push(issue.with("type", what).with("inclusive", true));
     }
@@ -208,10 +208,12 @@ pub fn refusal(code: ErrorCode, path: Path, message: impl Into<String>) -> Valid
 }
 
 /// What is counted in a value of this kind.
-fn unit(what: &str) -> &'static str {
-    match what {
-        "string" => " characters",
-        "array" => " entries",
+fn unit(what: &str, bound: &Number) -> &'static str {
+    match (what, bound.as_u64()) {
+        ("string", Some(1)) => " character",
+        ("string", _) => " characters",
+        ("array", Some(1)) => " entry",
+        ("array", _) => " entries",
         _ => "",
     }
 }
@@ -507,6 +509,23 @@ mod tests {
         for (value, told) in [(0.05, "a must be at least 0.1"), (2.5, "a must be at most 2")] {
             let error = read(json!({"a": value}), |f| _ = f.number("a", 0.1..=2.0)).unwrap_err();
             assert!(error.message.ends_with(told), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_bound_of_one_is_no_plural() {
+        let told = |what: &'static str, range: RangeInclusive<i64>| {
+            let mut issues = Issues::default();
+            issues.out_of_range(vec!["a".into()], what, 0, &range);
+            issues.into_result().unwrap_err().message
+        };
+        for (what, range, end) in [
+            ("string", 1..=9, "at least 1 character"),
+            ("array", 1..=9, "at least 1 entry"),
+            ("array", 2..=9, "at least 2 entries"),
+            ("number", 1..=9, "at least 1"),
+        ] {
+            assert!(told(what, range).ends_with(end), "{what} {end}");
         }
     }
 

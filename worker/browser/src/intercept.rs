@@ -22,7 +22,7 @@ use weir_fetch::{AdHosts, CallerHeaders};
 use weir_shared::clock;
 use weir_shared::domain::header_rules::may_carry;
 use weir_shared::domain::scrape::Certificates;
-use weir_shared::domain::site_rules::SiteRules;
+use weir_shared::domain::site_rules::{RefusedHosts, SiteRules};
 
 use super::RenderRequest;
 use super::cdp::{Cdp, Event, Pending};
@@ -113,7 +113,7 @@ pub(super) struct Interception {
     extra: BTreeMap<String, String>,
     /// Names of the caller's cookies, in the store of the page's host until it leaves the named origins of that host.
     cookies: Vec<String>,
-    has_cookies: AtomicBool,
+    has_cookies: Arc<AtomicBool>,
     /// Frames whose document comes from a named origin, or may. What others ask of it is not the caller's doing.
     frames: Mutex<HashMap<String, Stands>>,
     certificates: Certificates,
@@ -142,7 +142,7 @@ impl Interception {
             caller: request.headers.clone(),
             extra: own.extra.clone(),
             cookies: own.cookie_pairs.iter().map(|(name, _)| name.clone()).collect(),
-            has_cookies: AtomicBool::new(!own.cookie_pairs.is_empty()),
+            has_cookies: Arc::new(AtomicBool::new(!own.cookie_pairs.is_empty())),
             frames: Mutex::default(),
             certificates: request.certificates,
             in_profile: request.in_profile,
@@ -159,6 +159,19 @@ impl Interception {
         let has_rules =
             !self.extra.is_empty() || !self.cookies.is_empty() || !self.sites.is_empty() || self.ads.is_some();
         has_rules.then(|| json!({ "patterns": [{ "urlPattern": "*" }] }))
+    }
+
+    /// What the page's way out refuses, for what the browser does not hold back (sockets, requests of workers, pages that are
+    /// fetched beforehand): blocked sites, and, as long as the caller's cookies are there, all of their host but what was
+    /// named. `None`: nothing.
+    pub fn refused(&self) -> Option<RefusedHosts> {
+        let sites = self.sites.refused();
+        let Some(own) = self.own_host.clone().filter(|_| !self.cookies.is_empty()) else { return sites };
+        let (caller, has_cookies) = (self.caller.clone(), Arc::clone(&self.has_cookies));
+        Some(Arc::new(move |host, port| {
+            host == own && has_cookies.load(Ordering::Relaxed) && !caller.names_port(host, port)
+                || sites.as_ref().is_some_and(|sites| sites(host, port))
+        }))
     }
 
     /// Answers one `Fetch.requestPaused`.
@@ -621,8 +634,16 @@ mod tests {
         ] {
             assert_eq!(rules.verdict(&paused(url, kind, "top")), expected, "{url} {kind}");
         }
+        let refused = rules.refused().expect("a way out with rules of its own");
+        let ways =
+            || [("shop.test", 443), ("shop.test", 444), ("other.test", 444)].map(|(host, port)| refused(host, port));
+        assert_eq!(ways(), [false, true, false]);
         rules.has_cookies.store(false, Ordering::Relaxed);
         assert_eq!(rules.verdict(&paused("https://shop.test:444/api", "XHR", "top")), Verdict::Pass);
+        assert_eq!(ways(), [false; 3], "they are gone");
+        request.sites.blocked = vec!["bad.test".to_owned()];
+        let refused = self::rules(&request).refused().expect("a way out with rules of its own");
+        assert_eq!([refused("bad.test", 443), refused("shop.test", 80), refused("x.test", 443)], [true, true, false]);
         // A page that a crawl has come to and nobody named.
         request.url = Url::parse("https://other.test/").expect("url");
         assert!(OwnHeaders::split(&request).cookies(&request).is_empty());

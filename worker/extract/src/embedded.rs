@@ -25,7 +25,7 @@ pub fn content(dom: &Dom) -> Option<String> {
         if text.len() > MAX_SCRIPT {
             continue;
         }
-        let Ok(value) = serde_json::from_str::<Value>(text.trim()) else { continue };
+        let Ok(value) = weir_json::read::<Value>(text.trim()) else { continue };
         if kind.contains("ld+json") { from_linked_data(&value, &mut linked) } else { from_state(&value, &mut state) }
     }
     let best = if linked.len() >= state.len() { linked } else { state };

@@ -42,6 +42,12 @@ const LITTLE_BESIDE: u32 = 200;
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
 
+/// Sections beside one that are called by their headings, from which on all are; most that are looked at; and most nodes among
+/// which they are looked for.
+const LEAST_SECTIONS: usize = 2;
+const MOST_SECTIONS: usize = 32;
+const MOST_BESIDE: usize = 512;
+
 /// Nodes of a cell that says one thing.
 const MOST_OF_CELL: usize = 64;
 
@@ -208,24 +214,42 @@ fn keep_lists(dom: &Dom, m: &Measures, named: &[usize], dropped: &mut [bool]) {
     }
 }
 
-/// Whether an id is made of the words of the heading that the element is or begins with, as manuals do: it has the same ones, or
-/// the heading links to it. It says what is written there, not what the element is for.
+/// Whether an id is made of the words of the heading that the element is or begins with, as manuals do: a heading has the same
+/// ones or links to it, and so do the sections beside one that begins with it. It says what is written there, not what the
+/// element is for.
 fn is_slug(dom: &Dom, i: usize, id: &str) -> bool {
-    if dom.tag(i).heading_level().is_some() && has_words_of(id, &dom.text_of(i)) {
-        return true;
-    }
+    let Some(heading) = first_heading(dom, i) else { return false };
     let links_here = |j: usize| {
         dom.tag(j) == Tag::A && dom.attr(j, &local_name!("href")).and_then(|h| h.strip_prefix('#')) == Some(id)
     };
-    let heading = (i..dom.end(i).min(i + 16)).find(|&j| dom.tag(j).heading_level().is_some());
-    heading.is_some_and(|h| (h + 1..dom.end(h).min(h + 40)).any(links_here))
+    if (heading + 1..dom.end(heading).min(heading + 40)).any(links_here) {
+        return true;
+    }
+    has_words_of(id, &dom.text_of(heading)) && (heading == i || is_one_of_sections(dom, i))
 }
 
-/// Whether an id has the letters of a text, whatever stands between its words.
+/// The heading that an element is or begins with.
+fn first_heading(dom: &Dom, i: usize) -> Option<usize> {
+    (i..dom.end(i).min(i + 16)).find(|&j| dom.tag(j).heading_level().is_some())
+}
+
+/// Whether other elements of its kind beside `i` are called by the headings that they begin with, too.
+fn is_one_of_sections(dom: &Dom, i: usize) -> bool {
+    let is_called = |j: &usize| {
+        let id = dom.attr(*j, &local_name!("id")).filter(|id| !id.is_empty());
+        id.zip(first_heading(dom, *j)).is_some_and(|(id, heading)| has_words_of(id, &dom.text_of(heading)))
+    };
+    let beside = dom.children(dom.parent(i)).take(MOST_BESIDE);
+    let others = beside.filter(|&j| j != i && dom.tag(j) == dom.tag(i)).take(MOST_SECTIONS);
+    others.filter(is_called).take(LEAST_SECTIONS).count() == LEAST_SECTIONS
+}
+
+/// Whether an id has the letters of a text, whatever stands between its words, a number before them aside.
 fn has_words_of(id: &str, text: &str) -> bool {
     let letters =
         |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
-    letters(id) == letters(text)
+    let (id, text) = (letters(id), letters(text));
+    !id.is_empty() && text.strip_suffix(&id).is_some_and(|number| number.chars().all(char::is_numeric))
 }
 
 #[derive(Clone, Copy)]

@@ -77,7 +77,8 @@ pub fn candidates(srcset: &str) -> Vec<(&str, f32)> {
             if let Some(number) =
                 descriptor.split_ascii_whitespace().next().and_then(|d| d.get(..d.len().saturating_sub(1)))
             {
-                size = number.parse().unwrap_or(1.0);
+                // `nan` and `inf` are numbers to the parser, and no sizes.
+                size = number.parse().ok().filter(|size: &f32| size.is_finite() && *size > 0.0).unwrap_or(1.0);
             }
             rest = &after[comma..];
         }
@@ -284,6 +285,9 @@ mod tests {
         assert_eq!(largest("/a,b.jpg 1x, /c.jpg 2x"), Some("/c.jpg"));
         assert_eq!(largest("/only.jpg"), Some("/only.jpg"));
         assert_eq!(largest("data:image/gif;base64,AAAA 1w"), None);
+        for none in ["nan", "inf", "-9"] {
+            assert_eq!(largest(&format!("/none.jpg {none}x, /l.jpg 2x")), Some("/l.jpg"), "{none}");
+        }
     }
 
     #[test]

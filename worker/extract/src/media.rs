@@ -94,7 +94,7 @@ pub fn offers(dom: &Dom, addresses: &Addresses) -> Offers {
             Tag::Script if dom.attr(i, &local_name!("type")).is_some_and(|kind| kind.contains("ld+json")) => {
                 let text = dom.text_of(i);
                 if text.len() <= MAX_SCRIPT
-                    && let Ok(value) = serde_json::from_str::<Value>(text.trim())
+                    && let Ok(value) = weir_json::read::<Value>(text.trim())
                 {
                     from_data(&value, &mut audio, &mut video);
                 }

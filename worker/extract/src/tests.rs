@@ -523,6 +523,28 @@ fn a_heading_stays_whatever_its_words_are_elsewhere() {
 }
 
 #[test]
+fn a_section_stays_that_is_called_by_its_heading_as_those_beside_it_are() {
+    let section = |id: &str, heading: &str| {
+        format!("<section id={id}><h2>{heading}</h2><p>{} of {id}</p></section>", PROSE.repeat(3))
+    };
+    let manual = ["Keys", "Reports", "Ads", "Limits"];
+    let read = |sections: &str| main_markdown(&format!("<h1>The interface</h1><p>{PROSE}</p>{sections}"));
+    for numbers in [false, true] {
+        let named = manual.iter().enumerate().map(|(n, heading)| {
+            let number = if numbers { format!("{}. ", n + 1) } else { String::new() };
+            section(&heading.to_lowercase(), &format!("{number}{heading}"))
+        });
+        let markdown = read(&named.collect::<String>());
+        assert!(markdown.contains("Ads") && markdown.contains("of ads"), "{markdown}");
+    }
+    // Beside what is not called like that it is what its name says.
+    for id in ["a", "b", ""] {
+        let others = manual.map(|heading| section(if heading == "Ads" { "ads" } else { id }, heading)).concat();
+        assert!(!read(&others).contains("of ads"), "{id}");
+    }
+}
+
+#[test]
 fn a_post_stays_whatever_it_is_about() {
     let post = |n: usize, terms: &str| {
         format!("<li class='post type-post status-publish hentry {terms}'><h2>Post {n}</h2><p>{PROSE}</p></li>")

@@ -45,6 +45,13 @@ impl CallerHeaders {
         self.named.contains(&url.origin())
     }
 
+    /// Whether the caller named an origin of this host on this port, whatever its scheme. An IPv6 address is in brackets.
+    pub fn names_port(&self, host: &str, port: u16) -> bool {
+        let is_its =
+            |origin: &Origin| matches!(origin, Origin::Tuple(_, at, own) if *own == port && at.to_string() == host);
+        self.named.iter().any(is_its)
+    }
+
     /// Whether something that only the caller has is sent to `url`.
     pub fn has_secrets_for(&self, url: &Url) -> bool {
         !self.secrets.is_empty() && self.names(url)
@@ -105,6 +112,22 @@ mod tests {
             assert_eq!(headers.has_secrets_on_host(&url.parse().expect("a URL")), expected, "{url}");
         }
         assert!(!CallerHeaders::default().has_secrets_on_host(&"https://a.test/".parse().expect("a URL")));
+    }
+
+    #[test]
+    fn a_port_is_the_callers_with_the_host_that_it_named() {
+        let secret = [("X-Own".to_owned(), "1".to_owned())].into();
+        for (requested, host, port, expected) in [
+            ("https://A.test/", "a.test", 443, true),
+            ("https://a.test/", "a.test", 80, false),
+            ("https://a.test/", "b.test", 443, false),
+            ("a.test/x", "a.test", 80, true),
+            ("a.test/x", "a.test", 443, true),
+            ("http://[::1]:81/", "[::1]", 81, true),
+        ] {
+            let headers = CallerHeaders::new(Some(requested), &secret);
+            assert_eq!(headers.names_port(host, port), expected, "{requested} {host} {port}");
+        }
     }
 
     #[test]

@@ -894,6 +894,24 @@ mod tests {
         }
     }
 
+    /// The client takes such heads for as long as there are any: what ends them is the deadline, and the connection with it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_origin_that_promises_an_answer_without_end_is_left_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://a.test:{}/", listener.local_addr().unwrap().port())).unwrap();
+        let left = tokio::spawn(async move {
+            let (mut endless, _) = listener.accept().await.unwrap();
+            let promises = "HTTP/1.1 100 X\r\n\r\n".repeat(200);
+            while endless.write_all(promises.as_bytes()).await.is_ok() {}
+        });
+        let headers = CallerHeaders::default();
+        let deadline = clock::deadline(Duration::from_millis(200));
+        let fetcher = fetcher(FetchConfig::default());
+        let outcome = fetcher.fetch(FetchRequest { deadline, ..request(&url, &headers) }).await;
+        assert_eq!(outcome.unwrap_err(), FetchError::Timeout);
+        left.await.unwrap();
+    }
+
     #[tokio::test]
     async fn bodies_over_a_cap_are_refused_by_word_and_by_count() {
         let (port, _) = site(|head| match head.split(' ').nth(1).unwrap() {

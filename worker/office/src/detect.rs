@@ -62,6 +62,11 @@ pub fn begins_as_office(bytes: &[u8]) -> bool {
     is_package(bytes) || bytes.starts_with(compound::MAGIC) || is_rich_text(&bytes[..bytes.len().min(HEAD)])
 }
 
+/// Whether a file begins like a picture of a kind that text is read from.
+pub fn begins_as_picture(bytes: &[u8]) -> bool {
+    picture(&bytes[..bytes.len().min(HEAD)]).is_some()
+}
+
 fn is_package(bytes: &[u8]) -> bool {
     bytes.starts_with(archive::MAGIC) || bytes.starts_with(b"PK\x05\x06")
 }
@@ -194,6 +199,24 @@ mod tests {
         ];
         for (bytes, name, content_type, expected) in cases {
             assert_eq!(detect(bytes, Some(name), Some(content_type)), expected, "{name} {content_type}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_told_by_how_it_begins() {
+        for (bytes, is_picture) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], true),
+            (b"\xff\xd8\xff\xe0", true),
+            (b"GIF89a", true),
+            (b"RIFF\0\0\0\0WEBP", true),
+            (b"II*\0", true),
+            (b"/usr/share/pictures/a.png\n", false),
+            (b"\0\0\0\x1cftypavif", false),
+            (b"\0\0\x01\0\x01\0", false),
+            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", false),
+            (b"", false),
+        ] {
+            assert_eq!(begins_as_picture(bytes), is_picture, "{bytes:?}");
         }
     }
 }

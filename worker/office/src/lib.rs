@@ -47,7 +47,7 @@ mod xml;
 
 use serde::{Deserialize, Serialize};
 
-pub use detect::{begins_as_office, detect};
+pub use detect::{begins_as_office, begins_as_picture, detect};
 pub use formats::{FORMATS, Format, FormatInfo, Kind};
 pub use sheet::csv::separated;
 pub use xhtml::with_end_tags;

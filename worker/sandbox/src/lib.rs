@@ -112,8 +112,8 @@ pub enum SandboxMode {
 /// to it. The egress proxy of `weir-fetch` hands out such doors.
 pub type EgressDoor = Arc<dyn Fn(TcpListener, Arc<Semaphore>, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
 
-/// Which hosts one way out refuses whatever its door lets through: names in small letters, without a port.
-pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// Which hosts one way out refuses whatever its door lets through, on which port: names in small letters.
+pub type RefusedHosts = Arc<dyn Fn(&str, u16) -> bool + Send + Sync>;
 
 /// How a sandbox is made.
 pub struct SandboxConfig {

@@ -910,7 +910,7 @@ async fn a_session_s_browser_leaves_by_the_way_that_it_is_given_and_never_by_ano
     world.sandbox.let_out(&browser, Exit { refuses_ads: true, ..Exit::default() }, None).unwrap();
     page.go(&format!("{url}again")).await;
     assert!(page.text().await.contains("list of ads"), "{}", page.text().await);
-    world.sandbox.let_out(&browser, Exit::default(), Some(Arc::new(|host: &str| host == "site.test"))).unwrap();
+    world.sandbox.let_out(&browser, Exit::default(), Some(Arc::new(|host: &str, _: u16| host == "site.test"))).unwrap();
     page.go(&format!("{url}once-more")).await;
     assert!(page.text().await.contains("list of ads"), "{}", page.text().await);
     world.sandbox.let_out(&browser, Exit::default(), None).unwrap();

@@ -16,6 +16,7 @@ use weir_shared::domain::target::{fetch_url, with_user_of, without_user};
 use weir_shared::domain::task::{
     AT_ONCE, AgentMode, AgentSpec, MAX_PAGES, MAX_TIME_MS, READING, StopReason, TURN, TaskOutcome,
 };
+use weir_shared::texts::counted;
 
 use super::journal::{Ask, Halt, Journal, all, cut};
 use super::page::{self, Page};
@@ -266,7 +267,7 @@ impl Agent<'_> {
             Ok(links) => {
                 self.reach.saw(links.iter().map(String::as_str));
                 let shown: Vec<&str> = links.iter().map(String::as_str).take(MAPPED).collect();
-                Ok(format!("{} addresses, the best first:\n{}", links.len(), shown.join("\n")))
+                Ok(format!("{}, the best first:\n{}", counted(links.len(), "link"), shown.join("\n")))
             }
             Err(why) => Ok(format!("The site could not be mapped: {why}")),
         }

@@ -17,6 +17,7 @@ use weir_shared::llm::{Spent, TokenMeter};
 use weir_shared::store::StoreResult;
 use weir_shared::store::sessions::{self, NewSession, NotPlaced};
 use weir_shared::store::work::tasks::{self, NewStep, StepEnd};
+use weir_shared::texts::counted;
 
 use super::journal::{Done, Halt, Journal, Passing, Step, cut};
 use super::page::Page;
@@ -196,9 +197,9 @@ async fn place(journal: &Journal, page: &Page) -> StoreResult<Result<SessionId, 
 fn refused(refusal: &NotPlaced) -> String {
     match refusal {
         NotPlaced::TooMany { limit } => {
-            format!("the team has had its {limit} browsers open for {} s", FREE_WAIT.as_secs())
+            format!("the team has had its {} open for {} s", counted(*limit, "browser"), FREE_WAIT.as_secs())
         }
-        NotPlaced::Short { need, left } => format!("a browser needs {need} credits, and {left} are left"),
+        NotPlaced::Short { need, left } => format!("a browser needs {}, and {left} are left", counted(*need, "credit")),
         NotPlaced::Full => format!("every browser here has been taken for {} s", FREE_WAIT.as_secs()),
         _ => "no browser can be had here".to_owned(),
     }

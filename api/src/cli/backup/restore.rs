@@ -10,11 +10,12 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::store::db::copies;
 use weir_shared::store::{Db, PoolUse};
+use weir_shared::texts::counted;
 use weir_shared::{blocking, private};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::callers::first_key;
-use crate::cli::output::{Output, complain, counted};
+use crate::cli::output::{Output, complain};
 use crate::server;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {

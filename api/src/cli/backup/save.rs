@@ -11,11 +11,12 @@ use weir_shared::config::{ApiSettings, DatabaseUrl, Settings};
 use weir_shared::store::Db;
 use weir_shared::store::accounts::teams;
 use weir_shared::store::db::copies;
+use weir_shared::texts::counted;
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
 use crate::callers::first_key;
 use crate::cli::database;
-use crate::cli::output::{Output, counted};
+use crate::cli::output::Output;
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
     let db = database::open(settings).await?;

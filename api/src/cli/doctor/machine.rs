@@ -12,10 +12,10 @@ use weir_shared::config::{ApiSettings, DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::descriptors;
 use weir_shared::examination::{self, Examination};
 use weir_shared::runners::InstalledRunners;
+use weir_shared::texts::counted;
 
 use super::finding::{Check, Finding};
 use crate::callers::first_key;
-use crate::cli::output::counted;
 
 /// Least free space where data, blobs and boxes lie, bytes: below it writes fail soon.
 const LEAST_FREE: u64 = 1024 * 1024 * 1024;

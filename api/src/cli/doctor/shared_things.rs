@@ -9,12 +9,12 @@ use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::store::db::{clock, migrations};
 use weir_shared::store::work::nodes;
 use weir_shared::store::{self, Db, PoolUse, Refusal, StoreError};
+use weir_shared::texts::counted;
 use weir_shared::wake;
 use weir_shared::{blocking, private};
 
 use super::finding::{Check, Finding};
 use crate::cli::database::missing_file;
-use crate::cli::output::counted;
 use crate::server;
 
 /// Most that the database's clock may differ from ours, milliseconds: all follow the database's, so this is only told.

@@ -9,9 +9,10 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
 use weir_shared::store::contents::cache::{self, Age, Kept};
 use weir_shared::store::{Db, StoreError};
+use weir_shared::texts::counted;
 
 use super::warc::Archive;
-use crate::cli::output::{Output, complain, counted};
+use crate::cli::output::{Output, complain};
 
 /// Pages read at once.
 const STEP: i64 = 50;

@@ -23,6 +23,7 @@ use weir_shared::store::accounts::{model_usage, team_lock};
 use weir_shared::store::work::crawls::{self, NewCrawl};
 use weir_shared::store::work::jobs::{self, NewJob};
 use weir_shared::store::work::webhooks;
+use weir_shared::texts::counted;
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, AppData};
@@ -195,7 +196,8 @@ async fn insert(
     let (team, options) = (caller.team_id(), &crawl.options);
     crawls::insert(tx, &NewCrawl { job: id, team, url: &crawl.url, options, limit }, now).await?;
     if limit < options.limit {
-        let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
+        let pages = counted(limit, "page");
+        let sentence = format!("The team's credits are enough for {pages}, which is this crawl's limit.");
         crawls::warn(tx, id, &sentence).await?;
     }
     let entry =

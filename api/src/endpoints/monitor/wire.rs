@@ -15,6 +15,7 @@ use weir_shared::store::StoreResult;
 use weir_shared::store::monitors::MonitorRow;
 use weir_shared::store::monitors::checks::CheckRow;
 use weir_shared::store::monitors::pages::CheckPageRow;
+use weir_shared::texts::counted;
 
 /// What every operation answers.
 #[derive(Serialize, JsonSchema)]
@@ -283,13 +284,9 @@ fn unjudged(targets: &[Progress]) -> Option<String> {
         let of = targets.iter().filter(|target| (target.kind == TargetType::Search) == is_search);
         of.map(|target| target.unjudged).sum::<i64>()
     };
-    let counted = |count: i64, one: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {one}s")),
-    };
     let (changes, hits) = (of(false), of(true));
-    let what: Vec<String> = [counted(changes, "change"), counted(hits, "hit")].into_iter().flatten().collect();
+    let there = [(changes, "change"), (hits, "hit")].into_iter().filter(|(count, _)| *count > 0);
+    let what: Vec<String> = there.map(|(count, word)| counted(count, word)).collect();
     let were = if changes + hits == 1 { "was" } else { "were" };
     (!what.is_empty())
         .then(|| format!("{} {were} not judged: the language model did not answer as it should.", what.join(" and ")))

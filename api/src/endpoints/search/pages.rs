@@ -16,6 +16,7 @@ use weir_shared::store::work::documents::{self, Part};
 use weir_shared::store::work::jobs::{self, JobRow, NewJob};
 use weir_shared::store::work::page::rows;
 use weir_shared::store::work::pages::{self, PageRow};
+use weir_shared::texts::counted;
 use weir_shared::time::Timestamp;
 
 use super::answer::{Item, Page};
@@ -113,7 +114,8 @@ pub(super) async fn wait(app: &AppData, asked: &Asked, options: &ScrapeOptions, 
     let late = rows.iter().filter(|row| !matches!(row.state, PageState::Done | PageState::Failed)).count();
     let mut warnings = Vec::new();
     if late > 0 {
-        warnings.push(format!("{late} of {total} pages were not scraped within the timeout."));
+        let were = if late == 1 { "was" } else { "were" };
+        warnings.push(format!("{late} of {} {were} not scraped within the timeout.", counted(total, "page")));
     }
     if !is_whole {
         warnings.push("Pages beyond 50 MB together are left out.".to_owned());

@@ -87,16 +87,43 @@ pub struct Balance {
 impl Balance {
     /// What new work may cost; below zero when the team owes.
     pub fn left(&self) -> i64 {
-        self.granted - self.used - self.reserved
+        // What was granted before grants had bounds may be anything.
+        self.granted.saturating_sub(self.used).saturating_sub(self.reserved)
     }
 }
 
-/// Grants credits; a negative number takes some back. Returns what it was granted in all then; `None`: no such team.
-pub async fn grant(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<Option<i64>> {
-    const SQL: &str = "UPDATE team SET credits_granted = credits_granted + $2 WHERE id = $1 RETURNING credits_granted";
-    let granted: Option<(i64,)> =
-        on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).bind(amount).fetch_optional(conn).await?);
-    Ok(granted.map(|row| row.0))
+/// The most credits that a team can have been granted in all, and the most at once: sums with what it has used and what is
+/// held back stay far from the ends of their type.
+pub const MOST_GRANTED: i64 = 1_000_000_000_000;
+
+/// What became of a grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// What the team was granted in all now.
+    Granted(i64),
+    /// Refused: it would have been below 0 or over [`MOST_GRANTED`] in all.
+    OutOfRange {
+        /// What the team was granted in all before, and is still.
+        granted: i64,
+    },
+    NoTeam,
+}
+
+/// Grants credits; a negative number takes some back, at most what was granted.
+pub async fn grant(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<Grant> {
+    // The bound is on what there was before, so that no sum leaves its type: SQLite would make it a floating-point number.
+    const SQL: &str = "UPDATE team SET credits_granted = credits_granted + $2 \
+        WHERE id = $1 AND credits_granted BETWEEN $3 AND $4 RETURNING credits_granted";
+    let (least, most) =
+        if amount < 0 { (amount.saturating_neg(), i64::MAX) } else { (i64::MIN, MOST_GRANTED.saturating_sub(amount)) };
+    let granted: Option<(i64,)> = on_db!(tx, |conn| {
+        sqlx::query_as(SQL).bind(team).bind(amount).bind(least).bind(most).fetch_optional(conn).await?
+    });
+    if let Some((granted,)) = granted {
+        return Ok(Grant::Granted(granted));
+    }
+    let there: Option<(i64, i64)> = on_db!(tx, |conn| sqlx::query_as(ACCOUNT).bind(team).fetch_optional(conn).await?);
+    Ok(there.map_or(Grant::NoTeam, |(granted, _)| Grant::OutOfRange { granted }))
 }
 
 /// Whether that much was granted to a team in all.
@@ -182,7 +209,7 @@ mod tests {
     async fn team_named(db: &Db, name: &str, credits: i64) -> TeamId {
         let mut tx = db.begin().await.unwrap();
         let team = teams::insert(&mut tx, name, Timestamp(1)).await.unwrap();
-        assert!(grant(&mut tx, team, credits).await.unwrap().is_some());
+        assert_eq!(grant(&mut tx, team, credits).await.unwrap(), Grant::Granted(credits));
         tx.commit().await.unwrap();
         team
     }
@@ -242,7 +269,25 @@ mod tests {
         for db in testing::databases().await {
             assert_eq!(balance(&db, TeamId::new()).await.unwrap(), None);
             let mut tx = db.begin().await.unwrap();
-            assert!(grant(&mut tx, TeamId::new(), 1).await.unwrap().is_none());
+            assert_eq!(grant(&mut tx, TeamId::new(), 1).await.unwrap(), Grant::NoTeam);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_team_was_granted_stays_within_its_bounds() {
+        for db in testing::databases().await {
+            let team = team_with(&db, 7).await;
+            let mut tx = db.begin().await.unwrap();
+            for amount in [-8, i64::MIN, MOST_GRANTED - 6, MOST_GRANTED + 1, i64::MAX] {
+                let refused = grant(&mut tx, team, amount).await.unwrap();
+                assert_eq!(refused, Grant::OutOfRange { granted: 7 }, "{amount}");
+            }
+            for (amount, granted) in [(-7, 0), (MOST_GRANTED, MOST_GRANTED), (0, MOST_GRANTED), (-1, MOST_GRANTED - 1)]
+            {
+                assert_eq!(grant(&mut tx, team, amount).await.unwrap(), Grant::Granted(granted), "{amount}");
+            }
+            tx.commit().await.unwrap();
+            assert_eq!(balance(&db, team).await.unwrap().unwrap().granted, MOST_GRANTED - 1);
         }
     }
 

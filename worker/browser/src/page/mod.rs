@@ -57,8 +57,8 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
     let ended = process.ended();
     let explained = |error| process.explained(ended, error);
     let work = async {
-        let PageRoute { proxy, refuses_ads, own: own_exit } = PageRoute::of(process, request)?;
-        let rules = Rules::of(process, request, refuses_ads);
+        let rules = Rules::of(process, request);
+        let PageRoute { proxy, own: own_exit } = PageRoute::of(process, request, &rules)?;
         let is_plain = proxy.is_none() && own_exit.is_none() && rules.interception.enable_params().is_none();
         let key = if is_plain { TabKey::of(request) } else { None };
         // Where no other page of the site was lately, none is expected.
@@ -101,7 +101,9 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    fn of(process: &'a Arc<BrowserProcess>, request: &'a RenderRequest, refuses_ads: bool) -> Self {
+    fn of(process: &'a Arc<BrowserProcess>, request: &'a RenderRequest) -> Self {
+        // A browser with a profile has one way out, which lets ads pass.
+        let refuses_ads = request.block_ads && !request.in_profile && process.access.ads.are_refused_to(&request.url);
         let own = OwnHeaders::split(request);
         // The way out knows hosts only; rules about more are asked here, of pages that do not lie on such a host.
         let ads = &process.access.ads;
@@ -148,25 +150,22 @@ impl<'a> Rules<'a> {
 struct PageRoute {
     /// The proxy of its context, where it is not the browser's own.
     proxy: Option<String>,
-    refuses_ads: bool,
     /// The same proxy, where nobody else has it.
     own: Option<OwnExit>,
 }
 
 impl PageRoute {
-    fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
-        // A browser with a profile has one way out, which lets ads pass.
-        let refuses_ads = request.block_ads && !request.in_profile && process.access.ads.are_refused_to(&request.url);
-        // What the browser does not tell of (sockets, requests of workers) is kept from blocked sites there.
+    fn of(process: &BrowserProcess, request: &RenderRequest, rules: &Rules<'_>) -> Result<Self, RenderError> {
+        let refuses_ads = rules.refuses_ads;
         let exit = Exit { upstream: request.upstream, refuses_ads };
-        if let Some(own) = process.own_exit(exit, request.sites.refused())? {
-            return Ok(Self { proxy: Some(format!("http://{}", own.proxy())), refuses_ads, own: Some(own) });
+        if let Some(own) = process.own_exit(exit, rules.interception.refused())? {
+            return Ok(Self { proxy: Some(format!("http://{}", own.proxy())), own: Some(own) });
         }
         let proxy = match request.upstream {
             Some(place) => Some(process.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
             None => (!refuses_ads).then(|| process.open_proxy()),
         };
-        Ok(Self { proxy, refuses_ads, own: None })
+        Ok(Self { proxy, own: None })
     }
 }
 

@@ -80,8 +80,7 @@ pub fn asked<'a>(things: &Things<'a>, offer: &'a Thing, around: Option<&'a Thing
         .chain(specifications.iter().copied())
         .find_map(|thing| things.text(thing, "priceCurrency", 20));
     let currency = currency.as_deref();
-    let said =
-        |thing: &'a Thing, name: &str| things.values(thing, name).iter().find_map(|value| price_of(value, currency));
+    let said = |thing: &'a Thing, name: &str| things.first(thing, name, |value| price_of(value, currency));
     let is_former = |thing: &&'a Thing| {
         let kind = things.text(thing, "priceType", 100).unwrap_or_default();
         ["ListPrice", "StrikethroughPrice", "RegularPrice", "SRP", "MSRP"].contains(&term(&kind))
@@ -94,7 +93,7 @@ pub fn asked<'a>(things: &Things<'a>, offer: &'a Thing, around: Option<&'a Thing
 
 /// The lowest price of a range, written as the range.
 fn range<'a>(things: &Things<'a>, offer: &'a Thing, currency: Option<&str>) -> Option<Price> {
-    let said = |name: &str| things.values(offer, name).iter().find_map(|value| price_of(value, currency));
+    let said = |name: &str| things.first(offer, name, |value| price_of(value, currency));
     let low = said("lowPrice")?;
     let high = said("highPrice").filter(|high| high.amount > low.amount);
     let formatted = match high {
@@ -119,7 +118,7 @@ pub fn availability(word: Option<&str>) -> Availability {
 /// The pictures that a property of schema.org names, or lists.
 pub fn images<'a>(things: &Things<'a>, thing: &'a Thing, addresses: &Addresses) -> Vec<Image> {
     let mut found: Vec<Image> = Vec::new();
-    for value in things.values(thing, "image") {
+    for value in things.values(thing, "image").iter().take(4 * MAX_IMAGES) {
         let object = value.as_object().and_then(|_| things.resolved(value));
         let said = |name: &str, most: usize| object.and_then(|object| things.text(object, name, most));
         let address = match value {

@@ -14,7 +14,7 @@ pub const MANY: usize = 8;
 /// Offers that lead to other pages, from which on they are other goods and not forms of one.
 const MANY_OFFERS: usize = 3;
 /// Prices that are looked at, levels of elements around one that are, and nodes of a card.
-const MAX_PRICES: usize = 400;
+pub const MAX_PRICES: usize = 400;
 const MAX_LEVELS: usize = 8;
 const MAX_NODES: usize = 300;
 

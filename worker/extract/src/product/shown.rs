@@ -84,8 +84,8 @@ fn of_page(page: &Page<'_>) -> Option<Product> {
     if is_anothers(button) {
         return None;
     }
-    let prices = (from..dom.len()).filter(|&i| is_price(dom, i) && !is_anothers(i));
-    let price = prices.take(50).find_map(|i| {
+    let prices = (from..dom.len()).filter(|&i| is_price(dom, i)).take(listing::MAX_PRICES);
+    let price = prices.filter(|&i| !is_anothers(i)).take(50).find_map(|i| {
         let text = text_below(dom, i, 1_000).filter(|text| text.len() <= MAX_LABEL)?;
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         Some(Price {

@@ -220,7 +220,7 @@ fn form_variants(page: &Page<'_>) -> Vec<Variant> {
     let mut forms = (0..dom.len()).filter_map(|i| dom.attr_named(i, "data-product_variations"));
     // Lists of goods have a form for each.
     let stored = forms.next().filter(|first| forms.all(|other| other == *first));
-    let Some(Value::Array(list)) = stored.and_then(|text| serde_json::from_str(text).ok()) else { return Vec::new() };
+    let Some(Value::Array(list)) = stored.and_then(|text| weir_json::read(text).ok()) else { return Vec::new() };
     let variant = |thing: &Thing| {
         let now = price(thing.get("display_price")?, Unit::Main);
         let before = thing.get("display_regular_price").and_then(|value| price(value, Unit::Main));

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::text_below;
+use super::text_below_within;
 use crate::address::Addresses;
 use crate::tree::{Dom, Tag};
 
@@ -14,6 +14,8 @@ const MAX_ITEMS: usize = 3_000;
 const MAX_PROPERTIES: usize = 30_000;
 /// Longest value of a property, bytes.
 const MAX_VALUE: usize = 4_000;
+/// Most bytes of texts of a page that are looked through for values: elements inside of each other have the same text.
+const MAX_TEXTS: usize = 16 << 20;
 
 /// The attributes of a syntax.
 pub struct Syntax {
@@ -42,7 +44,7 @@ pub fn read(dom: &Dom, addresses: &Addresses, syntax: &Syntax) -> Vec<Value> {
     let mut items: Vec<Item> = Vec::new();
     // Things around the node, with the end of each.
     let mut open: Vec<(usize, usize)> = Vec::new();
-    let mut properties = 0;
+    let (mut properties, mut room) = (0, MAX_TEXTS);
     for i in (0..dom.len()).filter(|&i| dom.tag(i).is_element()) {
         while open.last().is_some_and(|(_, end)| i >= *end) {
             open.pop();
@@ -66,7 +68,7 @@ pub fn read(dom: &Dom, addresses: &Addresses, syntax: &Syntax) -> Vec<Value> {
             if properties > MAX_PROPERTIES {
                 break;
             }
-            add(&mut items[owner].fields, names, 5, property(dom, addresses, i).into());
+            add(&mut items[owner].fields, names, 5, property(dom, addresses, i, &mut room).into());
         }
     }
     // Things inside come after those around them.
@@ -106,7 +108,7 @@ fn add(fields: &mut Map<String, Value>, names: &str, most: usize, value: Value) 
 }
 
 /// The value of a property, as its element says.
-fn property(dom: &Dom, addresses: &Addresses, i: usize) -> String {
+fn property(dom: &Dom, addresses: &Addresses, i: usize, room: &mut usize) -> String {
     let of = |name: &str| dom.attr_named(i, name);
     let address = |name: &str| of(name).and_then(|text| addresses.resolve(text));
     let given = match dom.tag(i) {
@@ -115,9 +117,8 @@ fn property(dom: &Dom, addresses: &Addresses, i: usize) -> String {
         Tag::Time => of("datetime").map(str::to_owned),
         _ => of("value").map(str::to_owned),
     };
-    let text =
-        of("content").map(str::to_owned).or(given).unwrap_or_else(|| text_below(dom, i, MAX_VALUE).unwrap_or_default());
-    cut(&text)
+    let shown = || text_below_within(dom, i, MAX_VALUE, room).unwrap_or_default();
+    cut(&of("content").map(str::to_owned).or(given).unwrap_or_else(shown))
 }
 
 fn cut(text: &str) -> String {

@@ -19,13 +19,14 @@ pub fn read(dom: &Dom) -> impl Iterator<Item = Value> {
     })
 }
 
-/// JSON as pages write it: also inside comments, with line breaks in its texts, with commas before a closing bracket.
+/// JSON as pages write it: also inside comments, with line breaks in its texts, with commas before a closing bracket, with
+/// halves of characters.
 fn json(text: &str) -> Option<Value> {
     let text = text.trim();
-    serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&mended(text)).ok())
+    weir_json::read(text).ok().or_else(|| weir_json::read(&repaired(text)).ok())
 }
 
-fn mended(text: &str) -> String {
+fn repaired(text: &str) -> String {
     // What stands around the value marks comments and CDATA, each in several spellings.
     let text = text.split_once("CDATA[").map_or(text, |(_, inside)| inside);
     let text = text.rsplit_once("]]>").map_or(text, |(inside, _)| inside);
@@ -72,8 +73,9 @@ mod tests {
     fn scripts_are_read_as_pages_write_them() {
         let page = "<script type=application/ld+json>{\"name\": 1}</script><script>{\"name\": 2}</script>\
             <script type='application/ld+json; charset=utf-8'>/*<![CDATA[*/ [{\"name\": \"a\nb\", \"l\": [1, 2, ],},] /*]]>*/</script>\
-            <script type=application/ld+json>{bad}</script>";
+            <script type=application/ld+json>{bad}</script>\
+            <script type=application/ld+json>{\"name\": \"c\\ud83d\", \"l\": [3,]}</script>";
         let found: Vec<String> = read(&guard::parse(page).dom).map(|value| value.to_string()).collect();
-        assert_eq!(found, [r#"{"name":1}"#, r#"[{"name":"a b","l":[1,2]}]"#]);
+        assert_eq!(found, [r#"{"name":1}"#, r#"[{"name":"a b","l":[1,2]}]"#, "{\"name\":\"c\u{fffd}\",\"l\":[3]}"]);
     }
 }

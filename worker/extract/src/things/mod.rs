@@ -11,7 +11,8 @@ pub mod items;
 pub mod linked;
 pub mod state;
 
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -22,6 +23,13 @@ use super::tree::{Dom, Tag};
 pub const MAX_VALUES: usize = 200_000;
 /// Most top-level things of one page.
 const MAX_TOP: usize = 2_000;
+/// Most values of one property among which the first that says something is looked for.
+const MAX_SAID: usize = 20;
+/// Most bytes of texts that are read of one syntax. Things can be named again and again, and each time their texts would be
+/// read anew.
+const MAX_READ: usize = 16 << 20;
+/// What reading a text costs whatever its length, in bytes.
+const LEAST_READ: usize = 64;
 /// How a term of schema.org may begin when it is written whole.
 const PREFIXES: [&str; 3] = ["schema:", "https://schema.org/", "http://schema.org/"];
 
@@ -32,6 +40,8 @@ pub type Thing = Map<String, Value>;
 pub struct Things<'a> {
     roots: &'a [Value],
     by_id: HashMap<&'a str, &'a Thing>,
+    /// Bytes of texts that may still be read.
+    room: Cell<usize>,
 }
 
 impl<'a> Things<'a> {
@@ -46,12 +56,13 @@ impl<'a> Things<'a> {
                 by_id.entry(id.as_str()).or_insert(thing);
             }
         });
-        Self { roots, by_id }
+        Self { roots, by_id, room: Cell::new(MAX_READ) }
     }
 
     /// The things that a page is about, and not those that belong to others or stand in a list.
     pub fn top(&self) -> Vec<&'a Thing> {
         let mut found: Vec<&'a Thing> = Vec::new();
+        let mut seen: HashSet<*const Thing> = HashSet::new();
         let mut open: Vec<&'a Value> = self.roots.iter().rev().collect();
         let mut looked_at = 0;
         while let Some(value) = open.pop() {
@@ -63,7 +74,7 @@ impl<'a> Things<'a> {
                 Value::Array(list) => open.extend(list.iter().rev()),
                 Value::Object(_) => {
                     let Some(thing) = self.resolved(value) else { continue };
-                    if found.iter().any(|other| std::ptr::eq(*other, thing)) {
+                    if !seen.insert(thing) {
                         continue;
                     }
                     found.push(thing);
@@ -95,23 +106,37 @@ impl<'a> Things<'a> {
         }
     }
 
-    /// The things that are values of a property.
+    /// The things that are values of a property, each once: one that is named twice is one thing.
     pub fn things(&self, thing: &'a Thing, name: &str) -> Vec<&'a Thing> {
-        self.values(thing, name).iter().take(MAX_TOP).filter_map(|value| self.resolved(value)).collect()
+        let mut seen: HashSet<*const Thing> = HashSet::new();
+        let things = self.values(thing, name).iter().take(MAX_TOP).filter_map(|value| self.resolved(value));
+        things.filter(|thing| seen.insert(*thing)).collect()
+    }
+
+    /// What `read` makes of the first value of a property of which it makes something.
+    pub fn first<T>(&self, thing: &'a Thing, name: &str, read: impl FnMut(&'a Value) -> Option<T>) -> Option<T> {
+        self.values(thing, name).iter().take(MAX_SAID).find_map(read)
     }
 
     /// The first value of a property as plain text of at most `most` bytes; of a thing, its name.
     pub fn text(&self, thing: &'a Thing, name: &str, most: usize) -> Option<String> {
-        self.values(thing, name).iter().find_map(|value| self.text_of(value, most))
+        self.first(thing, name, |value| self.text_of(value, most))
     }
 
     /// A value as plain text; of a thing, its name.
     pub fn text_of(&self, value: &'a Value, most: usize) -> Option<String> {
         if let Value::Object(_) = value {
             let thing = self.resolved(value)?;
-            let own = ["@value", "name"].iter().flat_map(|name| self.values(thing, name));
-            return own.filter(|value| !value.is_object()).find_map(|value| scalar(value, most));
+            let own = ["@value", "name"].iter().flat_map(|name| self.values(thing, name).iter().take(MAX_SAID));
+            return own.filter(|value| !value.is_object()).find_map(|value| self.scalar(value, most));
         }
+        self.scalar(value, most)
+    }
+
+    /// [`scalar`], as long as there is room for texts.
+    fn scalar(&self, value: &Value, most: usize) -> Option<String> {
+        let length = value.as_str().map_or(0, |text| text.len().min(longest(most)));
+        self.room.set(self.room.get().checked_sub(length + LEAST_READ)?);
         scalar(value, most)
     }
 }
@@ -167,10 +192,15 @@ pub fn scalar(value: &Value, most: usize) -> Option<String> {
     }
 }
 
+/// Bytes of a text that are read for `most` bytes of what it says: markup is more than its text, and what is cut off is not to
+/// be read first.
+const fn longest(most: usize) -> usize {
+    most.saturating_mul(8)
+}
+
 /// Text without markup, in one line, at most `most` bytes.
 pub fn plain(text: &str, most: usize) -> Option<String> {
-    // Markup is more than its text, and what is cut off is not to be read first.
-    let text = &text[..text.floor_char_boundary(most.saturating_mul(8).min(text.len()))];
+    let text = &text[..text.floor_char_boundary(longest(most).min(text.len()))];
     let stripped = text.contains(['<', '&']).then(|| {
         let dom = guard::parse(text).dom;
         let mut out = String::new();
@@ -196,13 +226,19 @@ pub fn plain(text: &str, most: usize) -> Option<String> {
 /// The text below an element in one line, at most `most` bytes. Elements inside of each other have the same text, so a
 /// long one is not read to its end for each.
 pub fn text_below(dom: &Dom, i: usize, most: usize) -> Option<String> {
-    let mut room = most.saturating_mul(16);
+    let mut left = usize::MAX;
+    text_below_within(dom, i, most, &mut left)
+}
+
+/// The same, of at most `left` bytes of text, from which it takes what it has looked at.
+pub fn text_below_within(dom: &Dom, i: usize, most: usize, left: &mut usize) -> Option<String> {
+    let mut room = most.saturating_mul(16).min(*left);
     let mut out = String::new();
     let mut is_apart = false;
     for j in i..dom.end(i) {
         let text = dom.text(j);
         let text = &text[..text.floor_char_boundary(room.min(text.len()))];
-        room -= text.len();
+        (room, *left) = (room - text.len(), *left - text.len());
         for c in text.chars() {
             if c.is_whitespace() {
                 is_apart = !out.is_empty();
@@ -252,6 +288,22 @@ mod tests {
         let dom = guard::parse("<p> a<b>b</b>\n c &lt; <i>d</i></p>").dom;
         assert_eq!(text_below(&dom, 0, 100).as_deref(), Some("ab c < d"));
         assert_eq!(text_below(&dom, 0, 2).as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn a_thing_that_is_named_again_and_again_is_one_and_is_read_in_bounds() {
+        let named = vec![json!({"@id": "#o"}); 5_000];
+        let roots = [
+            json!({"@id": "#p", "@type": "Product", "offers": named}),
+            json!({"@id": "#o", "sku": vec!["<i>"; 50_000], "name": "x".repeat(8_000), "offers": named}),
+        ];
+        let things = Things::new(&roots);
+        let product = things.top()[0];
+        let offers = things.things(product, "offers");
+        assert_eq!((offers.len(), things.things(offers[0], "offers").len()), (1, 1));
+        assert_eq!(things.text(offers[0], "sku", 100), None, "no value of the first says anything");
+        let read = (0..MAX_READ / 800).filter(|_| things.text(offers[0], "name", 100).is_some()).count();
+        assert_eq!(read, (MAX_READ - MAX_SAID * (3 + LEAST_READ)) / (800 + LEAST_READ));
     }
 
     #[test]

@@ -25,9 +25,9 @@ pub fn read(dom: &Dom) -> Vec<Value> {
         }
         room -= text.len();
         if kind.contains("json") {
-            found.extend(serde_json::from_str::<Value>(text.trim()).ok());
+            found.extend(weir_json::read::<Value>(text.trim()).ok());
         } else {
-            assigned(&text, &mut found);
+            assigned(&weir_json::mended(&text), &mut found);
         }
     }
     found
@@ -68,6 +68,14 @@ mod tests {
             init( [{\"c\": \"x=({\"}]); y = {\"d\"</script><script type=application/ld+json>{\"e\": 5}</script>";
         let found: Vec<String> = read(&guard::parse(page).dom).iter().map(Value::to_string).collect();
         assert_eq!(found, [r#"{"a":1}"#, r#"{"price":2}"#, r#"[{"c":"x=({"}]"#]);
+    }
+
+    #[test]
+    fn a_text_that_was_cut_within_a_character_spoils_no_value() {
+        let page = r#"<script type=application/json>{"a": "x\ud83d"}</script>
+            <script>window.S = {"price": "\ude00y \ud83d\ude00"}; window.T = {"c": 1}</script>"#;
+        let found: Vec<String> = read(&guard::parse(page).dom).iter().map(Value::to_string).collect();
+        assert_eq!(found, ["{\"a\":\"x\u{fffd}\"}", "{\"price\":\"\u{fffd}y \u{1f600}\"}", "{\"c\":1}"]);
     }
 
     #[test]

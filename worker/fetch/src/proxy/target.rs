@@ -78,7 +78,7 @@ impl Shared {
         if VENDOR_HOSTS.contains(&name) {
             return Err(Refusal::Vendor);
         }
-        let is_refused = self.refused.as_ref().is_some_and(|refused| refused(name));
+        let is_refused = self.refused.as_ref().is_some_and(|refused| refused(name, target.port));
         if is_refused || self.filter.as_ref().is_some_and(|filter| filter.blocks(name)) {
             return Err(Refusal::Filter);
         }

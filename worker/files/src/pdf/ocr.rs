@@ -122,6 +122,10 @@ pub async fn image(sandbox: &Sandbox, file: &[u8], deadline: Instant) -> Result<
     if !reads_images() {
         return Err(OcrError::Missing(WHAT_TO_INSTALL.to_owned()));
     }
+    // What is no picture Tesseract takes for a list of names of files that are.
+    if !weir_office::begins_as_picture(file) {
+        return Err(OcrError::Unreadable);
+    }
     let mut texts = run(sandbox, file, IMAGE, std::iter::empty(), deadline).await?;
     texts.remove(&1).map(|read| read.markdown).ok_or(OcrError::Unreadable)
 }

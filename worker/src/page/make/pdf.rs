@@ -9,6 +9,7 @@ use weir_shared::domain::document::{self, Document};
 use weir_shared::domain::pdf_blocks::PdfPageBlocks;
 use weir_shared::domain::scrape::{Format, MAX_PDF_PAGES, PdfMode, PdfParser};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::texts::counted;
 
 use super::files::without_elements;
 use super::markdown_html::html;
@@ -199,9 +200,9 @@ async fn text_of(
             }
             Err(OcrError::NoTime(read)) if !has_text => {
                 let message = format!(
-                    "Of {} pages that are pictures {read} could be recognised within the timeout of {timeout} ms. \
+                    "Of {} without text {read} could be recognised within the timeout of {timeout} ms. \
                      Set a larger timeout, or maxPages of the PDF parser.",
-                    pictures.len()
+                    counted(pictures.len(), "page")
                 );
                 return Err(PageError::last(ErrorCode::PdfInsufficientTime, message));
             }
@@ -237,7 +238,7 @@ fn refusal(error: PdfError, timeout: u32) -> PageError {
         PdfError::NoTime(pages) => format!(
             "The PDF{} could not be read within the timeout of {timeout} ms. Set a larger timeout, or maxPages of the \
              PDF parser.",
-            pages.map(|pages| format!(" of {pages} pages")).unwrap_or_default()
+            pages.map(|pages| format!(" of {}", counted(pages, "page"))).unwrap_or_default()
         ),
         PdfError::Encrypted => "The PDF is encrypted and opens with a password only.".to_owned(),
         PdfError::Damaged(why) => format!("The PDF is damaged and cannot be read ({why})."),
