@@ -389,6 +389,7 @@ async fn fields_are_compared_by_path_and_changes_are_judged() {
         (&page["judgment"]["meaningful"], &page["judgment"]["meaningfulChanges"][0]["after"]),
         (&json!(true), &json!("5"))
     );
+    assert_eq!(page["judgment"]["fields"], json!(["plans[0].price"]), "{changed}");
     assert_eq!(changed["actualCredits"], 6, "page, data, judgement");
     let mixed = check(caller, &both).await;
     let diff = &mixed["pages"][0]["diff"];

@@ -38,6 +38,11 @@ pub async fn suite_with_model(name: &str, mut command: tokio::process::Command, 
         "quotations" => Said::json(&json!({"passages": [marker_in(&asked["messages"][1]["content"])]})),
         "residue" => Said::json(&json!({"drop": []})),
         "names" => Said::json(&json!({"found": []})),
+        "hits" => {
+            let verdict =
+                |number: i64| json!({"number": number, "meaningful": true, "confidence": "high", "reason": "seen"});
+            Said::json(&json!({"hits": (1..=10).map(verdict).collect::<Vec<_>>()}))
+        }
         "step" => {
             Said::json(&json!({"thought": "It is seen.", "tool": "finish", "answer": "seen", "data": {"seen": "seen"}}))
         }

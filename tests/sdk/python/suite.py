@@ -247,8 +247,9 @@ class Scrape(Sdk):
             self.client.scrape(site("/hang"), timeout=2000)
         with self.assertRaises(errors.UnauthorizedError):
             Firecrawl(api_key="nobodys-key", api_url=URL).scrape(site("/article/1"))
-        with self.assertRaises(errors.DNSResolutionError):
-            self.client.scrape("http://no-such-host.invalid/")
+        for address in ("http://no-such-host.invalid/", "https://no..such-host.invalid/"):
+            with self.assertRaises(errors.DNSResolutionError):
+                self.client.scrape(address)
         with self.assertRaises(errors.InternalServerError):
             self.client.scrape(site("/cut/reset"))
 

@@ -168,6 +168,10 @@ impl FetchError {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Self::Tls { host, reason: tls_reason(tls) };
             }
+            // TLS wants a valid name before anybody is asked for its address.
+            if cause.is::<rustls::pki_types::InvalidDnsNameError>() {
+                return Self::Dns { host };
+            }
         }
         let system = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>());
         let kind = system.map(io::Error::kind);

@@ -865,6 +865,8 @@ mod tests {
         assert_eq!(error, FetchError::Connect { host: "a.test".into(), reason: "connection refused" });
         let error = fetch(&format!("https://a.test:{port}/garbage")).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Ssl, "{error:?}");
+        let error = fetch("https://a..test/").await.unwrap_err();
+        assert_eq!(error, FetchError::Dns { host: "a..test".into() });
     }
 
     #[tokio::test]

@@ -313,7 +313,7 @@ pub(super) struct CheckPage {
     /// The fields as they are now.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<Value>,
-    /// What the language model says of it.
+    /// What the language model says of it, with the `fields` of data that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     judgment: Option<Value>,
     #[schemars(extend("format" = "date-time"))]
@@ -332,10 +332,14 @@ struct Detail {
 
 impl CheckPage {
     pub fn of(row: &CheckPageRow) -> StoreResult<Self> {
-        let Detail { mut metadata, diff, snapshot, judgment } = serde_json::from_str(row.detail()?.get())?;
+        let Detail { mut metadata, diff, snapshot, mut judgment } = serde_json::from_str(row.detail()?.get())?;
         // Earlier releases have kept them as they were asked for.
         if let Some(url) = metadata.as_mut().and_then(|metadata| metadata.get_mut("sourceURL")) {
             hide_user(url);
+        }
+        // The Rust client reads no check that has a judgement without it.
+        if let Some(Value::Object(judgment)) = &mut judgment {
+            judgment.insert("fields".to_owned(), fields_of(diff.as_ref()).into());
         }
         Ok(Self {
             id: row.id,
@@ -355,10 +359,27 @@ impl CheckPage {
     }
 }
 
+/// The fields of data that differ; none where only text does, whose lines stand under `files`.
+fn fields_of(diff: Option<&Value>) -> Vec<String> {
+    let fields = diff.and_then(|diff| diff["json"].as_object());
+    let fields = fields.filter(|fields| !fields.get("files").is_some_and(Value::is_array));
+    fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+
+    #[test]
+    fn fields_that_differ_are_those_of_data() {
+        let changed = json!({"previous": 4, "current": 5});
+        let data = json!({"text": "+x", "json": {"files": changed, "plans[0].price": changed}});
+        assert_eq!(fields_of(Some(&data)), ["files", "plans[0].price"]);
+        let lines = json!({"text": "+x", "json": {"files": []}});
+        assert!(fields_of(Some(&lines)).is_empty());
+        assert!(fields_of(None).is_empty());
+    }
 
     #[test]
     fn what_a_caller_sends_along_is_not_shown_to_other_keys() {

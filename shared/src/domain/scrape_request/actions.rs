@@ -68,8 +68,7 @@ fn read_one(action: &Value, path: Path, issues: &mut Issues) -> Option<Action> {
                 Some("up") => Direction::Up,
                 _ => Direction::Down,
             };
-            let selector = fields.text("selector", MAX_SELECTOR).map(str::to_owned);
-            Some(Action::Scroll { direction, selector })
+            Some(Action::Scroll { direction, selector: read_selector(&mut fields) })
         }
         "scrape" => Some(Action::Scrape),
         "executeJavascript" => {
@@ -97,11 +96,18 @@ fn needed(fields: &mut Fields<'_, '_>, name: &'static str, length: std::ops::Ran
     fields.text(name, length).map(str::to_owned)
 }
 
+/// A selector that an action can do without. n8n sends the one of a form that was left empty, which is none.
+fn read_selector(fields: &mut Fields<'_, '_>) -> Option<String> {
+    fields.text("selector", 0..=*MAX_SELECTOR.end()).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
 /// Exactly one of `milliseconds` and `selector`.
 fn read_wait(fields: &mut Fields<'_, '_>) -> Option<Wait> {
-    let given = (fields.get("milliseconds").is_some(), fields.get("selector").is_some());
+    let is_empty = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let has_selector = fields.get("selector").is_some_and(|value| !is_empty(value));
+    let given = (fields.get("milliseconds").is_some(), has_selector);
     let milliseconds = fields.integer("milliseconds", 1..=i64::MAX);
-    let selector = fields.text("selector", MAX_SELECTOR).map(str::to_owned);
+    let selector = read_selector(fields);
     if given.0 == given.1 {
         fields
             .issues

@@ -5,11 +5,12 @@ use serde_json::{Map, Value};
 use super::batch::read_webhook;
 use super::body::{Nulls, read_body};
 use super::fields::label;
+use super::formats::read_instructions;
 use super::options::{default_options, read_options};
 use super::threat;
 use super::unavailable::Unavailable;
 use crate::domain::api_version::ApiVersion;
-use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
+use crate::domain::crawl::CrawlOptions;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, ValidationError};
@@ -53,7 +54,7 @@ pub(super) fn parse_crawl_of(
             webhook: read_webhook(version, fields),
             prompt: match version {
                 ApiVersion::V1 => None,
-                ApiVersion::V2 => fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),
+                ApiVersion::V2 => read_instructions(fields, "prompt"),
             },
             origin: label(fields, "origin"),
             integration: label(fields, "integration"),

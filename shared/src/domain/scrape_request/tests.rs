@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::action::{Action, Direction, Wait};
 use crate::domain::asked;
 use crate::domain::scrape::{
     CacheOptions, Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser,
@@ -269,6 +270,21 @@ fn the_wait_rule_says_what_its_test_looks_for() {
     let error = scrape(json!({"waitFor": 40_000, "timeout": 60_000})).unwrap_err();
     assert!(error.message.contains("waitFor must not exceed half of timeout"));
     assert!(scrape(json!({"waitFor": 30_000, "timeout": 60_000})).is_ok());
+}
+
+#[test]
+fn what_a_form_was_left_empty_for_is_absent() {
+    let form = json!({"url": "a.com", "prompt": "", "limit": 500, "maxConcurrency": 100, "excludePaths": [],
+        "includePaths": [], "scrapeOptions": {}});
+    assert_eq!(parse_crawl(&form, CONTEXT).unwrap().prompt, None);
+    let actions = json!([{"type": "scroll", "selector": "", "direction": "up"},
+        {"type": "wait", "selector": " ", "milliseconds": 5}]);
+    assert_eq!(
+        scrape(json!({ "actions": actions })).unwrap().options.actions,
+        [Action::Scroll { direction: Direction::Up, selector: None }, Action::Wait(Wait::Time { milliseconds: 5 })]
+    );
+    let error = scrape(json!({"actions": [{"type": "wait", "selector": ""}]})).unwrap_err();
+    assert_eq!(issue_at(&error, &json!(["actions", 0, "type"])), "custom");
 }
 
 #[test]

@@ -1,17 +1,19 @@
 //! The official Rust SDK, unmodified, against a running service.
 //!
 //! Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. Closes with "N passed, N failed".
-//! With the argument `interact` it interacts with the scrape WEIR_SCRAPE (of /article/5), whose id this SDK does not show;
-//! the service's language model then finishes every task with the answer "seen", and reads "seen" out of every page.
+//! With the argument `interact` it does what needs a model, and interacts with the scrape WEIR_SCRAPE (of /article/5), whose
+//! id this SDK does not show; the service's language model then finishes every task with the answer "seen", reads "seen" out
+//! of every page, and finds every hit of a search meaningful.
 
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::process::ExitCode;
 
 use firecrawl::{
-    Action, AttributeSelector, BatchScrapeOptions, ChangeTrackingMode, ChangeTrackingOptions, Client, CrawlOptions,
-    Format, HighlightsFormat, JobStatus, JsonOptions, MapOptions, MapResponse, ParseFile, ParserConfig, PdfPageBlocks,
-    QuestionFormat, ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
+    Action, AgentOptions, AgentStatus, AttributeSelector, BatchScrapeOptions, ChangeTrackingMode,
+    ChangeTrackingOptions, Client, CrawlOptions, CreateMonitorRequest, Format, HighlightsFormat, JobStatus,
+    JsonOptions, MapOptions, MapResponse, MonitorSchedule, ParseFile, ParserConfig, PdfPageBlocks, QuestionFormat,
+    ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode, UpdateMonitorRequest,
 };
 
 type Outcome = Result<(), String>;
@@ -283,6 +285,56 @@ async fn formats_that_a_model_reads(world: &World) -> Outcome {
     ensure(tracking["changeStatus"] == "new", tracking.to_string())
 }
 
+async fn a_monitor_is_made_and_its_judged_hits_are_read(world: &World) -> Outcome {
+    let request = CreateMonitorRequest {
+        name: "Whales".to_owned(),
+        schedule: MonitorSchedule { cron: "0 * * * *".to_owned(), timezone: None },
+        targets: vec![serde_json::json!({"type": "search", "queries": ["whales"]})],
+        webhook: None,
+        notification: None,
+        retention_days: Some(7),
+        goal: Some("whales".to_owned()),
+        judge_enabled: None,
+    };
+    let client = &world.client;
+    let made = told(client.create_monitor(request).await)?;
+    ensure(made.judge_enabled && made.retention_days == 7, format!("{made:?}"))?;
+    ensure(told(client.list_monitors(Some(5), None).await)?.iter().any(|one| one.id == made.id), "it is listed")?;
+    let run = told(client.run_monitor(&made.id).await)?;
+    let check = loop {
+        let check = told(client.get_monitor_check(&made.id, &run.id, None, None, None).await)?;
+        if check.check.finished_at.is_some() {
+            break check;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    ensure(check.check.status == "completed" && check.pages.len() == 3, format!("{check:?}"))?;
+    for page in &check.pages {
+        let judged = page.judgment.as_ref().ok_or_else(|| format!("{page:?}"))?;
+        ensure(judged.meaningful && judged.confidence == "high" && judged.fields.is_empty(), format!("{judged:?}"))?;
+    }
+    let checks = told(client.list_monitor_checks(&made.id, Some(5), None).await)?;
+    ensure(checks.len() == 1 && checks[0].id == run.id, format!("{checks:?}"))?;
+    let update = UpdateMonitorRequest { status: Some("paused".to_owned()), ..Default::default() };
+    let paused = told(client.update_monitor(&made.id, update).await)?;
+    ensure(paused.status == "paused" && paused.next_run_at.is_none(), format!("{paused:?}"))?;
+    ensure(told(client.delete_monitor(&made.id).await)?, "it is deleted")
+}
+
+async fn an_agent_is_waited_for_and_told_of(world: &World) -> Outcome {
+    let options = AgentOptions { prompt: "What is seen?".to_owned(), poll_interval: Some(100), ..Default::default() };
+    let client = &world.client;
+    let started = told(client.start_agent(options.clone()).await)?;
+    ensure(started.success && started.thread_turn == Some(1), format!("{started:?}"))?;
+    let ended = told(client.agent(options).await)?;
+    ensure(matches!(ended.status, AgentStatus::Completed), format!("{ended:?}"))?;
+    ensure(ended.data == Some(serde_json::json!({"seen": "seen"})), format!("{ended:?}"))?;
+    let listed = told(client.list_agents(None).await)?.agents.ok_or("a list")?;
+    ensure(listed.iter().any(|agent| agent.id == started.id), format!("{listed:?}"))?;
+    let trace = told(client.get_agent_trace(&started.id, false).await)?;
+    ensure(trace.events.is_some_and(|events| !events.is_empty()), "events")
+}
+
 async fn a_file_is_parsed(world: &World) -> Outcome {
     let file = include_bytes!("../../../../worker/office/tests/files/tables.docx").to_vec();
     let document = told(world.client.parse(ParseFile::from_bytes("tables.docx", file), None).await)?;
@@ -347,8 +399,13 @@ async fn main() -> ExitCode {
     let client = Client::new_selfhosted(&base, Some(key)).expect("the client is made");
     let world = World { client, base, site: setting("SITE_URL") };
     if std::env::args().nth(1).as_deref() == Some("interact") {
-        let (passed, failed) =
-            run_all!(&world, formats_that_a_model_reads, code_in_three_languages_a_prompt_and_a_stop);
+        let (passed, failed) = run_all!(
+            &world,
+            formats_that_a_model_reads,
+            code_in_three_languages_a_prompt_and_a_stop,
+            a_monitor_is_made_and_its_judged_hits_are_read,
+            an_agent_is_waited_for_and_told_of,
+        );
         return close(passed, failed);
     }
     let (passed, failed) = run_all!(
