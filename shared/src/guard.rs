@@ -258,12 +258,13 @@ impl AddressGuard {
         if let Some(fake) = self.inner.fake_dns {
             return Ok(fake(name));
         }
-        match tokio::time::timeout(DNS_TIMEOUT, lookups::addresses(name)).await {
-            Err(_) => Err(GuardError::Timeout),
-            Ok(Err(error)) if lookups::is_passing(&error) => Err(GuardError::NameServer { host: name.to_owned() }),
-            Ok(Err(_)) => Err(GuardError::Dns { host: name.to_owned() }),
-            Ok(Ok(found)) => Ok(found),
-        }
+        let host = || name.to_owned();
+        let passing = match tokio::time::timeout(DNS_TIMEOUT, lookups::addresses(name)).await {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) => lookups::is_passing(&error).then(|| GuardError::NameServer { host: host() }),
+            Err(_) => Some(GuardError::Timeout),
+        };
+        Err(passing.filter(|_| !lookups::is_reserved(name)).unwrap_or_else(|| GuardError::Dns { host: host() }))
     }
 
     fn cached(&self, name: &str) -> Option<Arc<[IpAddr]>> {

@@ -24,6 +24,12 @@ pub async fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     ask(&PLACES, name.to_owned(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())).await
 }
 
+/// Whether nobody can have this name (RFC 6761): without a name server it does not exist, either.
+pub fn is_reserved(name: &str) -> bool {
+    let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    ["example", "invalid", "test"].iter().any(|reserved| last.eq_ignore_ascii_case(reserved))
+}
+
 /// Whether a name could not be looked up and may be another time, as while no name server answers or this process has no
 /// descriptor or thread left. Otherwise it does not exist, or has no address.
 pub fn is_passing(error: &io::Error) -> bool {
@@ -101,6 +107,11 @@ mod tests {
         }
         for text in ["Name or service not known", "No address associated with hostname", "Name does not resolve"] {
             assert!(!is_passing(&said(text)), "{text}");
+        }
+        for (name, expected) in
+            [("no-such-host.invalid", true), ("a.TEST.", true), ("example", true), ("a.example.com", false)]
+        {
+            assert_eq!(is_reserved(name), expected, "{name}");
         }
     }
 
