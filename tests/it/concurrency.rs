@@ -40,6 +40,10 @@ both_databases! {
         let waited = limited.filter(|document| document["metadata"]["concurrencyQueueDurationMs"].as_f64().unwrap() > 0.0);
         assert!(waited.count() > 8, "pages that waited say so");
     }
+}
+
+first_on! {
+    postgres:
 
     async fn pages_that_were_claimed_ahead_do_not_wait_behind_slow_ones(database) {
         let site = FixtureSite::start().await;
@@ -58,7 +62,9 @@ both_databases! {
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(68), &json!(68)));
         assert_eq!(site.hit_count("/slow").await, 8);
     }
+}
 
+both_databases! {
     async fn pages_that_take_long_keep_nobody_else_waiting(database) {
         let site = FixtureSite::start().await;
         let options = ServiceOptions::new(database).env("WEIR_WORKER_CONCURRENCY", "3");

@@ -227,7 +227,9 @@ first_on! {
     }
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn robots_and_pauses_are_kept_over_all_workers(database) {
         let site = FixtureSite::start_with(SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false }).await;
         let service = TestService::start_with(ServiceOptions::new(database).workers(3)).await;
@@ -269,7 +271,9 @@ both_databases! {
         let free = crawl(&service, &site, &site.url("/links"), free).await;
         assert!(free.set().contains("/private/secret"), "{:?}", free.pages);
     }
+}
 
+both_databases! {
     async fn sitemaps_are_used_as_asked(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;

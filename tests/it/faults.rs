@@ -14,8 +14,8 @@ use tokio::io::AsyncReadExt as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
     Caller, Database, FixtureSite, OwnPages, PostgresCluster, Process, ServiceOptions, TestService, both_databases,
-    documents_of, errors_of, files_below, finished, free_port, long_tests, signal, wait_until, wait_until_none,
-    wait_until_within,
+    documents_of, errors_of, files_below, finished, first_on, free_port, long_tests, signal, wait_until,
+    wait_until_none, wait_until_within,
 };
 
 use self::long::MuteBucket;
@@ -277,6 +277,10 @@ both_databases! {
         let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(4), &json!(4)));
     }
+}
+
+first_on! {
+    postgres:
 
     async fn actions_are_begun_once_whoever_dies_of_them(database) {
         let pages = OwnPages::start().await;
@@ -313,6 +317,10 @@ both_databases! {
         wait_until("the second purchase", async || (count("/bought") == 2).then_some(())).await;
         drop(hung);
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_worker_that_is_stopped_waits_for_actions_and_says_where_it_does_not(database) {
         let pages = OwnPages::start().await;
@@ -354,7 +362,9 @@ both_databases! {
         assert_eq!((count("/bought"), count("/ordered"), count("/sold")), (1, 1, 0));
         service.delete(&format!("/v2/batch/scrape/{waits}")).await.ok();
     }
+}
 
+both_databases! {
     async fn a_scrape_that_loses_its_worker_is_still_answered(database) {
         let site = FixtureSite::start().await;
         let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;

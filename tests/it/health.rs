@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
     ConsoleUser, Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, errors_of, finished,
-    signal, wait_until, wait_until_within,
+    first_on, signal, wait_until, wait_until_within,
 };
 use weir_worker::sandbox::find_chromium;
 
@@ -39,6 +39,10 @@ both_databases! {
         service.start_worker(0);
         service.ready().await;
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_stop_lets_running_pages_finish_and_leaves_no_process(database) {
         let site = FixtureSite::start().await;
@@ -59,7 +63,9 @@ both_databases! {
         assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
         assert!(errors_of(service.caller(), &id).await.is_empty());
     }
+}
 
+both_databases! {
     async fn a_clock_that_is_set_forward_takes_no_worker_for_dead(database) {
         let clock = MovedClock::new();
         let (name, file) = clock.setting();

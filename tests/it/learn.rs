@@ -253,6 +253,10 @@ both_databases! {
         assert!((39 - read..=40 - read).contains(&(read_without().await - free)), "{read} by the model");
         assert_eq!(looked_again().await, learning, "pages were parsed again");
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_changed_template_is_noticed_within_three_pages_and_relearned_with_ten_questions(database) {
         let site = FixtureSite::start().await;
@@ -283,7 +287,9 @@ both_databases! {
             assert!((6..=10).contains(&(after - before)), "{kind}: {:?}", questions(&model, kind));
         }
     }
+}
 
+both_databases! {
     async fn templates_of_one_site_are_told_apart_and_crawls_and_extracts_learn_too(database) {
         let site = FixtureSite::start().await;
         let kinds = ["event", "thread", "person"];

@@ -69,7 +69,9 @@ fn are(check: &Value, expected: &[(&str, &str)]) {
     assert_eq!(pages(check), expected, "{check}");
 }
 
-both_databases! {
+first_on! {
+    sqlite:
+
     async fn pages_that_change_are_told_check_by_check(database) {
         let site = FixtureSite::start().await;
         let (service, own) = (TestService::start_with(options(database)).await, OwnPages::start().await);
@@ -141,7 +143,9 @@ both_databases! {
         assert_eq!((&monitor["lastCheckSummary"], &monitor["currentCheckId"]), (&partial["summary"], &Value::Null));
         assert!(!monitor.to_string().contains("hush"), "{monitor}");
     }
+}
 
+both_databases! {
     async fn a_crawl_tells_which_pages_came_and_went(database) {
         let (service, own) = (TestService::start_with(options(database)).await, OwnPages::start().await);
         let caller = service.caller();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use weir_tests::{
     ConsoleUser, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, errors_of, finished,
-    wait_until, wait_until_within,
+    first_on, wait_until, wait_until_within,
 };
 
 /// A site that closes every connection until it is healed; then it takes its time.
@@ -123,6 +123,10 @@ both_databases! {
         // Started, completed, each page as it was first told of (and refused) and as it is now, and the one not replayed.
         assert_eq!(counts.len(), 2 * PAGES + 3, "{counts:?}");
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn an_operator_replays_and_follows(database) {
         let (site, sick) = (FixtureSite::start().await, Sick::start().await);
@@ -147,7 +151,9 @@ both_databases! {
         assert_eq!(page["replays"], 1, "{page}");
         assert_eq!(page["attempts"].as_array().unwrap().len(), 2, "the old try and the new one: {page}");
     }
+}
 
+both_databases! {
     // Rows of jobs that have ended are remembered for a moment: never for longer than they are so.
     async fn a_job_that_is_replayed_or_deleted_is_told_as_it_is_at_once(database) {
         let site = FixtureSite::start().await;

@@ -108,6 +108,10 @@ both_databases! {
         // Any of them would wait for all of its time, a minute.
         assert!(took.elapsed() < Duration::from_secs(55), "{:?}", took.elapsed());
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_batch_puts_the_pages_of_one_host_off_and_goes_on_with_the_other(database) {
         let site = two_hosts().await;
@@ -126,7 +130,9 @@ both_databases! {
         assert_eq!((rests.len(), others.len()), (12, 20));
         assert!(others.iter().all(|at| *at < rests[0] + 10.0), "no slot sleeps: {rests:?} {others:?}");
     }
+}
 
+both_databases! {
     async fn a_page_has_so_many_tries_and_then_the_sites_answer(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

@@ -25,7 +25,7 @@ use weir_shared::random;
 use weir_shared::store::work::documents;
 use weir_shared::store::{Db, PoolUse};
 use weir_shared::time::Timestamp;
-use weir_tests::{Database, MovedClock, RuledSite, TestService, both_databases, long_tests, wait_until_within};
+use weir_tests::{Database, MovedClock, RuledSite, TestService, first_on, long_tests, wait_until_within};
 
 use super::changing::{self, Kind, Memory, PERIOD_MS, Shown};
 use super::options;
@@ -99,7 +99,9 @@ impl Plan {
     }
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn every_due_check_is_made_once_and_right_though_workers_are_killed(database) {
         let mut week = Week::begin(database, Plan::chosen()).await;
         for step in 1..=week.plan.steps {
