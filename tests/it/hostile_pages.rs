@@ -82,7 +82,7 @@ async fn a_page_that_takes_browsers_down_does_so_alone_and_fails_for_good() {
     // other one in another.
     let lose = async {
         for nth in 1..=3 {
-            wait_until_within(Duration::from_secs(60), "the hostile page", async || {
+            wait_until_within(Duration::from_secs(120), "the hostile page", async || {
                 let calm_is_there = nth > 1 || !pages.heads("/calm").is_empty();
                 let calm_is_gone = nth == 1 || calm_is_read.load(Ordering::Acquire);
                 (pages.heads("/hostile").len() == nth && calm_is_there && calm_is_gone).then_some(())
